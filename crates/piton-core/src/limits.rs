@@ -36,6 +36,10 @@ pub const STREAM_STALL_MS: u64 = 60_000;
 pub const STREAM_KEEP_ALIVE_MS: u64 = 600_000;
 /// Silence of a provider, in milliseconds, after which whoever listens is told of it, and again after each such span.
 pub const STREAM_SILENT_MS: u64 = 10_000;
+/// Bytes of one reply that are told, and kept for a cancel, a crash and for clients that come late, as they stream; what
+/// comes behind them is told by the record of the whole reply. Twice the longest answers there are (128,000 tokens), so that only
+/// an answer without an end feels it: it is held once then, and not by everyone who hears it.
+pub const STREAMED_BYTES: usize = 1 << 20;
 /// Time a shell command gets when the model names none, in milliseconds.
 pub const BASH_DEFAULT_MS: u64 = 120_000;
 /// The most time a model may give a shell command, in milliseconds.

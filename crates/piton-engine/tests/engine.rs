@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod support;
+
+use self::support::{Gate, Home, call, cassette, says, with_gate};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use piton_core::call::{Effects, Outcome, ToolSpec, Touches};
@@ -10,91 +13,22 @@ use piton_core::client::{self, Answer, Closed, Live, Prompt, Published, Scope, S
 use piton_core::event::{Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{ModelEvent, Reply, Request};
-use piton_core::permission::Action;
 use piton_core::question::Decision;
-use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings, Subscription};
+use piton_engine::engine::{Attendance, EngineError, Handle, Resumed, Settings, Subscription};
 use piton_engine::rewind::RewindError;
 use piton_engine::store::StoreError;
 use piton_engine::store::sqlite;
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
-use piton_models::recorded::Recorded;
 use piton_tools::plan::{Look, Plan};
 use piton_tools::tool::{Tool, ToolContext};
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::sync::Notify;
-
-/// A data folder and a workspace.
-struct Home {
-    data: TempDir,
-    workspace: TempDir,
-}
-
-impl Home {
-    fn new() -> Self {
-        Self { data: tempfile::tempdir().unwrap(), workspace: tempfile::tempdir().unwrap() }
-    }
-
-    fn engine(&self) -> Engine {
-        Engine::open(self.data.path())
-    }
-
-    async fn create(&self, settings: Settings) -> Handle {
-        self.engine().create(&self.workspace.path().canonicalize().unwrap(), settings).await.unwrap()
-    }
-}
-
-fn cassette(lines: &[Value]) -> Settings {
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let mut settings = Settings::new(Arc::new(Recorded::parse(&text).unwrap()));
-    settings.policy.permission.push("*", Action::Allow);
-    settings
-}
-
-fn call(name: &str, input: &Value) -> Value {
-    json!({"calls": [{"name": name, "input": input}]})
-}
-
-fn says(text: &str) -> Value {
-    json!({"text": text})
-}
-
-/// A tool that waits until it is let go, and counts how often it ran.
-#[derive(Default)]
-struct Gate {
-    began: Notify,
-    go: Notify,
-    runs: AtomicUsize,
-}
-
-#[async_trait]
-impl Tool for Gate {
-    fn spec(&self) -> ToolSpec {
-        let schema = json!({"type": "object", "properties": {}});
-        ToolSpec { name: "gate".into(), description: "Waits.".into(), schema, effects: Effects::OPAQUE }
-    }
-
-    async fn run(&self, _input: Value, cx: &ToolContext) -> Outcome {
-        self.runs.fetch_add(1, Ordering::SeqCst);
-        self.began.notify_one();
-        tokio::select! {
-            () = self.go.notified() => Outcome::ok("through"),
-            () = cx.cancel.cancelled() => Outcome::new(piton_core::call::Status::Cancelled, "stopped"),
-        }
-    }
-}
-
-fn with_gate(mut settings: Settings) -> (Settings, Arc<Gate>) {
-    let gate = Arc::new(Gate::default());
-    settings.tools = ToolSet::builtin().with(gate.clone());
-    (settings, gate)
-}
 
 /// Everything that is recorded until the session is closed.
 async fn recorded(mut subscription: Subscription) -> Vec<Record> {
@@ -133,7 +67,7 @@ async fn who_listens_late_hears_everything_once_and_in_order() {
 #[tokio::test]
 async fn a_listener_that_falls_behind_loses_fragments_but_no_event() {
     let home = Home::new();
-    let model = Chatter { deltas: 20_000 };
+    let model = Chatter::new(20_000);
     let session = home.create(Settings::new(Arc::new(model))).await;
     let slow = session.subscribe(1);
     session.prompt("talk").await.unwrap();
@@ -146,7 +80,7 @@ async fn a_listener_that_falls_behind_loses_fragments_but_no_event() {
 #[tokio::test]
 async fn who_was_too_slow_is_told_so_and_begins_again_with_where_the_session_is() {
     let home = Home::new();
-    let session = home.create(Settings::new(Arc::new(Chatter { deltas: 20_000 }))).await;
+    let session = home.create(Settings::new(Arc::new(Chatter::new(20_000)))).await;
     let mut slow = session.subscribe(1);
     session.prompt("talk").await.unwrap();
     let mut heard = Vec::new();
@@ -166,7 +100,7 @@ async fn a_session_has_one_driver_however_many_attach_in_this_process_or_another
     let home = Home::new();
     let says_twice = || cassette(&[says("one"), says("two"), says("three")]);
     let engine = home.engine();
-    let first = engine.create(&home.workspace.path().canonicalize().unwrap(), says_twice()).await.unwrap();
+    let first = engine.create(&home.folder(), says_twice()).await.unwrap();
     let second = engine.attach(first.id(), says_twice()).await.unwrap();
     let said = second.say(Prompt { wait: true, ..Prompt::new("go") }).await.unwrap();
     assert_eq!(said.ended().await.unwrap().text, "one");
@@ -216,9 +150,16 @@ async fn so_many_messages_wait_and_no_more() {
     session.close().await;
 }
 
-/// Says `x` many times.
+/// Says the same many times.
 struct Chatter {
     deltas: usize,
+    delta: String,
+}
+
+impl Chatter {
+    fn new(deltas: usize) -> Self {
+        Self { deltas, delta: "x".to_owned() }
+    }
 }
 
 impl Model for Chatter {
@@ -236,9 +177,10 @@ impl Model for Chatter {
 
     fn stream(&self, _request: Request) -> ModelStream {
         use piton_core::message::{FinishReason, Usage};
-        let delta = || ModelEvent::Delta(piton_core::model::Delta::Text { text: "x".into() });
+        let text = self.delta.clone();
+        let delta = move || ModelEvent::Delta(piton_core::model::Delta::Text { text: text.clone() });
         let usage = Usage { input_tokens: 3, output_tokens: 5, ..Usage::default() };
-        let parts = vec![Part::text("x".repeat(self.deltas))];
+        let parts = vec![Part::text(self.delta.repeat(self.deltas))];
         let reply = Reply {
             parts,
             finish: FinishReason::Stop,
@@ -256,7 +198,7 @@ impl Model for Chatter {
 #[tokio::test]
 async fn what_a_turn_costs_is_known_where_the_price_is() {
     let home = Home::new();
-    let session = home.create(Settings::new(Arc::new(Chatter { deltas: 1 }))).await;
+    let session = home.create(Settings::new(Arc::new(Chatter::new(1)))).await;
     assert_eq!(session.prompt("talk").await.unwrap().spent.cost_micros, Some(13));
     session.close().await;
 }
@@ -709,6 +651,27 @@ async fn fragments_are_told_as_they_come_and_are_not_in_the_journal() {
     assert_eq!(*said.lock().unwrap(), "word by word");
 }
 
+#[tokio::test]
+async fn of_a_very_long_reply_only_the_beginning_streams_and_all_of_it_is_recorded() {
+    const SAID: usize = 3 << 20;
+    const DELTA: usize = 64 << 10;
+    let home = Home::new();
+    let deltas = Chatter { deltas: SAID / DELTA, delta: "x".repeat(DELTA) };
+    let session = home.create(Settings::new(Arc::new(deltas))).await;
+    let mut events = session.subscribe(1);
+    let report = session.prompt("go").await.unwrap();
+    session.close().await;
+    let mut told = 0;
+    while let Some(published) = events.next().await.unwrap() {
+        if let Published::Live(live) = published
+            && let Live::ModelDelta { delta, .. } = &*live
+        {
+            told += delta.bytes();
+        }
+    }
+    assert_eq!((told, report.text.len()), (piton_core::limits::STREAMED_BYTES, SAID));
+}
+
 /// A model that looks, when it is asked, at what is on record.
 struct Onlooker {
     model: Arc<dyn Model>,
@@ -862,7 +825,7 @@ async fn a_call_whose_tool_is_gone_is_interrupted_on_resuming() {
 
 /// With snapshots of the workspace.
 fn undoing(home: &Home, lines: &[Value]) -> Settings {
-    let workspace = home.workspace.path().canonicalize().unwrap();
+    let workspace = home.folder();
     let snapshots = home.engine().snapshots(&workspace, piton_tools::snapshot::Options::default()).unwrap();
     Settings { snapshots: Some(Arc::new(snapshots)), ..cassette(lines) }
 }
@@ -963,7 +926,7 @@ async fn an_undo_that_was_cut_off_is_ended_when_the_session_is_next_opened() {
 #[tokio::test]
 async fn snapshots_of_sessions_that_are_gone_go_too_and_the_others_stay() {
     let home = Home::new();
-    let workspace = home.workspace.path().canonicalize().unwrap();
+    let workspace = home.folder();
     let snapshots = Arc::new(home.engine().snapshots(&workspace, piton_tools::snapshot::Options::default()).unwrap());
     let mut trees = Vec::new();
     for content in ["one", "two"] {

@@ -56,8 +56,8 @@ const MAX_PENDING_BYTES: usize = 32 << 20;
 /// few hundred bytes.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Nor is one that says more than this: a million tokens have some four megabytes. What is said is held several times (by
-/// whoever shows, keeps and records it), so that this bounds memory.
+/// Nor is one that says more than this: a million tokens have some four megabytes. While it streams it is held
+/// here, and no more than [`piton_core::limits::STREAMED_BYTES`] of it by each of those who show and keep it.
 const MAX_SAID_BYTES: usize = 8 << 20;
 
 impl ResponseBody {

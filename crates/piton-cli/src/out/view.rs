@@ -88,7 +88,7 @@ pub(crate) struct TextView {
     after_aside: bool,
     /// Prose of the attempt that streams: nobody may read it twice when the attempt fails.
     shown_chars: usize,
-    /// Words of the reply that were not shown as they came.
+    /// Words of the finished reply, until those that were not shown as they came are.
     unshown: String,
     /// Whether prose is shown as it comes. Where it is all that is printed, and nobody watches, it is shown when its message
     /// is complete: a program then reads no words of a try that failed.
@@ -402,10 +402,10 @@ impl TextView {
                 self.tell_untold();
                 self.told_of_summary = false;
                 self.lost_micros += model.prompt.as_ref().and_then(|prompt| prompt.lost_micros).unwrap_or(0);
-                let unshown = std::mem::take(&mut self.unshown);
-                if self.shown_chars == 0 {
-                    // Nobody watches, or the provider does not stream.
-                    self.prose(&unshown);
+                let words = std::mem::take(&mut self.unshown);
+                // Nobody watches, the provider does not stream, or the end of what streamed was not told.
+                if let Some((at, _)) = words.char_indices().nth(self.shown_chars) {
+                    self.prose(&words[at..]);
                 }
                 self.screen.end_prose();
                 warnings.iter().for_each(|warning| self.aside(&format!("{DIM}{}{DIM:#}", clean(warning))));

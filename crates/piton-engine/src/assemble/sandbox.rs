@@ -85,6 +85,7 @@ fn chosen(machine: &Machine, config: &Config, write: Write, backend: Backend) ->
         read: config.sandbox.read.iter().filter_map(|folder| fs::canonicalize(folder).ok()).collect(),
         hidden: vec![machine.data_dir.clone(), machine.config_file.clone()],
         limits: limits(config),
+        by: runner(machine),
     }
 }
 
@@ -223,11 +224,11 @@ pub fn by_hand(
     private: PathBuf,
 ) -> Confinement {
     let Some(write) = write(mode) else { return Confinement::Model };
-    let SandboxSettings { home, read, hidden, limits, .. } = chosen(machine, config, write, backend);
+    let SandboxSettings { home, read, hidden, limits, by, .. } = chosen(machine, config, write, backend);
     let path = std::env::split_paths(machine.var("PATH").unwrap_or_default()).filter(|folder| folder.is_absolute());
     let (workspace, path) = (workspace.to_path_buf(), path.collect());
     let reach = Reach { backend, workspace, write, home, private, path, read, hidden, limits };
-    Confinement::Sandbox(Arc::new(Confined { reach, by: runner(machine) }))
+    Confinement::Sandbox(Arc::new(Confined { reach, by }))
 }
 
 fn try_out(machine: &Machine, backend: Backend) -> Result<(), String> {

@@ -14,7 +14,7 @@ use piton_core::budget::Short;
 use piton_core::client::Live;
 use piton_core::event::Event;
 use piton_core::hook::HookPoint;
-use piton_core::limits::STREAM_SILENT_MS;
+use piton_core::limits::{STREAM_SILENT_MS, STREAMED_BYTES};
 use piton_core::message::Part;
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply};
 use piton_core::request;
@@ -172,6 +172,7 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
     let mut heard = asked;
     let mut first_ms = None;
     let mut silent_until = heard + SILENCE;
+    let mut told_bytes: usize = 0;
     loop {
         let wake = lock(&said).flush_at().map_or(silent_until, |flush| flush.min(silent_until));
         let event = tokio::time::timeout_at(wake, stream.next()).await;
@@ -187,11 +188,14 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
         }
         match event {
             Ok(Some(Ok(ModelEvent::Delta(delta)))) => {
-                lock(&said).add(&delta);
-                let watched = hooks.as_ref().and_then(|(hooks, _)| watched(&delta, hooks));
-                bus.live(Live::ModelDelta { step, attempt, delta });
-                if let (Some((hooks, cx)), Some(watched)) = (&hooks, watched) {
-                    hooks.see(cx, watched).await;
+                told_bytes = told_bytes.saturating_add(delta.bytes());
+                if told_bytes <= STREAMED_BYTES {
+                    lock(&said).add(&delta);
+                    let watched = hooks.as_ref().and_then(|(hooks, _)| watched(&delta, hooks));
+                    bus.live(Live::ModelDelta { step, attempt, delta });
+                    if let (Some((hooks, cx)), Some(watched)) = (&hooks, watched) {
+                        hooks.see(cx, watched).await;
+                    }
                 }
                 heard = Instant::now();
                 first_ms.get_or_insert_with(|| u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));

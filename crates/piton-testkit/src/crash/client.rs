@@ -120,7 +120,9 @@ impl Stage<'_> {
     pub(super) fn settings(&self) -> Settings {
         let answers = self.scenario.replies.clone();
         let mut settings = Settings::new(Arc::new(Simulated { machine: self.machine.clone(), answers }));
-        settings.tools = tools::tools(self.machine, &self.runners, self.rule);
+        let claims = Arc::default();
+        settings.tools = tools::tools(self.machine, &self.runners, self.rule, &claims);
+        settings.backend = claims;
         settings.attendance = Attendance::Attended;
         settings.shares_runtime = false;
         settings.policy.retry.usual.first_ms = 1;

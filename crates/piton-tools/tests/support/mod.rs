@@ -61,7 +61,6 @@ impl Place {
             executor: runners(Some(runner_program()), &calls_dir),
             output: OutputSink::none(),
             cancel: CancellationToken::new(),
-            calls_dir: calls_dir.clone(),
             files: Arc::new(Disk::new(calls_dir.clone())),
             ledger: Arc::new(FileLedger::default()),
             confinement: Confinement::Model,

@@ -1,6 +1,6 @@
 //! What is measured, how often, and against which limit.
 
-use super::play::{Run, cancelled_after, play};
+use super::play::{Run, attempt, cancelled_after, play};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use std::cell::OnceCell;
@@ -16,6 +16,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("hello", hello),
     ("hundred_steps", hundred_steps),
     ("deltas", deltas),
+    ("endless", endless),
     ("output_50mb", output_50mb),
     ("parallel_8", parallel_8),
     ("cancel", cancel),
@@ -254,6 +255,20 @@ fn deltas(stage: &Stage) -> anyhow::Result<Vec<Row>> {
         Row::of("deltas", "20,000 text deltas: CPU above hello", Unit::Seconds, together).at_most(0.15),
         Row::of("deltas", "the same, each delta written to the socket alone", Unit::Seconds, apart),
     ])
+}
+
+/// What it costs to hear an answer that is given up for its length.
+fn endless(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let hello = median(peaks(stage.hellos()?).collect());
+    let script = json!([{ "text": "lorem ipsum dolor\n".repeat(57), "deltas": 12_000 }]);
+    let above = (0..LONG_RUNS).map(|_| {
+        let (run, said) = attempt(&stage.binary, &script)?;
+        ensure!(said.contains("the answer has no end"), "it was heard out:\n{said}");
+        Ok(run.report.peak_bytes as f64 / 1e6 - hello)
+    });
+    let above = above.collect::<anyhow::Result<Vec<f64>>>()?;
+    let what = "an answer without an end, given up after 8 MiB: peak memory above hello";
+    Ok(vec![Row::of("endless", what, Unit::Megabytes, above).at_most(2.0 * 8.39)])
 }
 
 fn output_50mb(stage: &Stage) -> anyhow::Result<Vec<Row>> {

@@ -55,17 +55,26 @@ pub(super) fn cancelled_after(binary: &Path, script: &Value) -> anyhow::Result<D
 
 /// Plays the script once. The run must end well, and with as many requests as the script has answers.
 pub(super) fn play(binary: &Path, script: &Value) -> anyhow::Result<Run> {
+    let (run, said) = attempt(binary, script)?;
+    ensure!(run.report.succeeded, "piton failed:\n{said}");
+    let answers = script.as_array().map_or(0, Vec::len);
+    ensure!(
+        run.requests.len() == answers,
+        "{} requests came where {answers} were expected:\n{said}",
+        run.requests.len()
+    );
+    Ok(run)
+}
+
+/// Plays the script once, whatever becomes of it: the run, and what it said to people.
+pub(super) fn attempt(binary: &Path, script: &Value) -> anyhow::Result<(Run, String)> {
     let provider = FakeProvider::start(script.clone());
     let (workspace, home) = (TempWorkspace::new(), TempWorkspace::new());
     launcher(binary, &provider, &workspace, &home)?.status().context("cannot start the launcher")?;
     let said = std::fs::read_to_string(home.path().join("stderr")).unwrap_or_default();
     let report = std::fs::read_to_string(home.path().join("report")).ok().and_then(|text| Report::parse(&text));
     let report = report.with_context(|| format!("the launcher reports nothing:\n{said}"))?;
-    ensure!(report.succeeded, "piton failed:\n{said}");
-    let requests = provider.requests();
-    let answers = script.as_array().map_or(0, Vec::len);
-    ensure!(requests.len() == answers, "{} requests came where {answers} were expected:\n{said}", requests.len());
-    Ok(Run { report, requests })
+    Ok((Run { report, requests: provider.requests() }, said))
 }
 
 /// The launcher with the binary in a world of its own; it writes `report` and `stderr` at home.

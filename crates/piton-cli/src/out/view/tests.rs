@@ -141,6 +141,20 @@ fn who_was_too_slow_reads_no_word_twice_and_who_joins_late_reads_all_of_them() {
 }
 
 #[test]
+fn what_was_not_told_as_it_came_is_told_with_the_whole_reply() {
+    let heard =
+        vec![turn(), step(1), text("The end "), reply(1, vec![Part::text("The end was lost.")], vec![]), ended()];
+    check(
+        heard,
+        &expect![[r#"
+            out The end 
+            out was lost.
+            out 
+        "#]],
+    );
+}
+
+#[test]
 fn an_edit_and_a_call_that_was_not_run_say_what_they_are_about() {
     let edit = || reply(1, vec![calls("edit", json!({"path": "a.rs"}))], vec![]);
     let denied = Outcome::new(Status::Denied, "The user said no.\nTry less.");
