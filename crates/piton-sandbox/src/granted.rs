@@ -1,17 +1,17 @@
 //! Landlock: which files a process and all that it starts may open, and how.
 //!
 //! Under namespaces it holds what the mounts hold once more. Where there are none it is all there is: the kernel can only allow,
-//! so in the place of a folder in which something is less than the rest stands what is in it ([`split`]).
+//! so in the place of a folder in which something is less than the rest stands what is in it ([`crate::split`]).
 
+use crate::mount::{Mount, Source};
 use crate::mounts::open_as_named;
-use crate::plan::{Access, Mount, Plan, Source};
+use crate::plan::Plan;
 use crate::tables;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus, PathBeneath,
     Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
 };
 use rustix::io::Errno;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The newest Landlock that is asked for; of an older kernel's all that it has.
@@ -101,39 +101,4 @@ fn allow(ruleset: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Re
     };
     let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
     Ok(ruleset.add_rule(PathBeneath::new(open, access)).map_err(RulesetError::from)?)
-}
-
-/// A folder of which something is less than the rest: in its place stands what is in it, as deep as it has to be.
-pub(crate) struct Split<'l> {
-    /// What is less, and what it is.
-    pub(crate) less: &'l [(PathBuf, Access)],
-    /// The folders that were split, to be compared later.
-    pub(crate) folders: Vec<PathBuf>,
-    pub(crate) mounts: Vec<Mount>,
-}
-
-impl Split<'_> {
-    /// Grants a path. Whatever is found at a link is granted where it lies, or not at all.
-    pub(crate) fn grant(&mut self, path: PathBuf, write: bool) {
-        let write = match self.less.iter().find(|(less, _)| *less == path) {
-            Some((_, Access::None)) => return,
-            Some((_, Access::Read)) => false,
-            Some((_, Access::Write)) | None => write,
-        };
-        let is_less = |access: &Access| *access == Access::None || write && *access == Access::Read;
-        let is_split =
-            self.less.iter().any(|(less, access)| is_less(access) && *less != path && less.starts_with(&path));
-        if !is_split {
-            let source = Source::Machine { from: path.clone(), write };
-            self.mounts.push(Mount { at: path, source });
-            return;
-        }
-        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_file()) {
-                self.grant(entry.path(), write);
-            }
-        }
-        self.folders.push(path.clone());
-        self.mounts.push(Mount { at: path, source: Source::Names });
-    }
 }

@@ -3,7 +3,8 @@
 //! Sources and destinations are opened beneath open folders without following a link, and mounted by descriptor: whatever a
 //! hostile tree holds, a mount is made where the plan says or not at all.
 
-use crate::plan::{Mount, Plan, Source, is_plain};
+use crate::mount::{Mount, Source};
+use crate::plan::{Plan, is_plain};
 use crate::tables;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{

@@ -1,7 +1,8 @@
 //! Which mounts follow from a [`Reach`] on this machine, in the order in which they are made.
 
-use crate::granted::Split;
+use crate::mount::{Access, Mount, Source};
 use crate::reach::{Backend, Reach, Write};
+use crate::split::Split;
 use crate::tables;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -26,56 +27,6 @@ pub struct Plan {
     found: Vec<(PathBuf, Option<Identity>)>,
     /// Folders of which each entry was looked at, and a hash of the names.
     listed: Vec<(PathBuf, u64)>,
-}
-
-/// Something at a path of the sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mount {
-    /// Where: an absolute path without links.
-    pub at: PathBuf,
-    /// What.
-    pub source: Source,
-}
-
-/// What may be done with something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Nothing: it is not there.
-    None,
-    /// It may be read.
-    Read,
-    /// It may be read and changed.
-    Write,
-}
-
-/// What stands at a path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Source {
-    /// What is at this path of the machine, and whether it may be changed.
-    Machine {
-        /// The path.
-        from: PathBuf,
-        /// Whether it may be changed.
-        write: bool,
-    },
-    /// The same for reading; what is written to it ends with the sandbox.
-    Cache {
-        /// The path.
-        from: PathBuf,
-    },
-    /// A link that leads here.
-    Link(PathBuf),
-    /// An empty folder that cannot be written to.
-    EmptyFolder,
-    /// An empty file that cannot be written to.
-    EmptyFile,
-    /// The processes of the sandbox.
-    Processes,
-    /// Devices that every program may use.
-    Devices,
-    /// The names in a folder; what may be done with each of them is said for itself. Only under [`Backend::Landlock`].
-    Names,
 }
 
 /// Which file or folder something is.

@@ -3,9 +3,10 @@
 use crate::channel::{Ended, Order, Setup, receive, send};
 use crate::error::SandboxError;
 use crate::inspect::inspect;
+use crate::mount::Source;
 use crate::mounts::open_as_named;
 use crate::namespaces;
-use crate::plan::{Plan, Source};
+use crate::plan::Plan;
 use crate::reach::{Backend, Reach, Write};
 use rustix::fs::{Mode, OFlags, mkdirat, openat, symlinkat};
 use rustix::io::Errno;
