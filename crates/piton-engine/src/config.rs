@@ -18,7 +18,7 @@ use self::table::{
 };
 use crate::hooks::HookTable;
 use piton_core::compact;
-use piton_core::permission::Action;
+use piton_core::permission::{Action, PermissionMode};
 use piton_core::policy::{
     CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, SandboxMode, StepsCounted, ToolFields,
     ToolsBy, Wording,
@@ -115,6 +115,10 @@ pub struct Config {
     /// What the commands of the model can reach. Not for a repository to say.
     #[serde(default)]
     pub sandbox: SandboxTable,
+    /// What becomes of calls that the rules would ask about; `ask` if nothing is said. Not for a repository to say. The flags
+    /// `--mode` and `--yes`, and what a client has switched a session to, win over it.
+    #[schemars(with = "Option<String>", extend("enum" = PermissionMode::ALL.map(PermissionMode::name)))]
+    pub permission_mode: Option<PermissionMode>,
     /// Whether a tool may run: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ActionWord>")]
