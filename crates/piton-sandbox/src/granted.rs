@@ -100,5 +100,5 @@ fn allow(ruleset: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Re
         Err(error) => return Err(LandlockError::Open { path: path.to_path_buf(), error }),
     };
     let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
-    Ok(ruleset.add_rule(PathBeneath::new(open, access)).map_err(RulesetError::from)?)
+    Ok(ruleset.add_rule(PathBeneath::new(open, access))?)
 }
