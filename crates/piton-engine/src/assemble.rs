@@ -68,11 +68,7 @@ pub async fn settings(
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
     let sandbox = sandbox::settings(&config, machine, wishes, &mut policy, notices)?;
-    let mut env = keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine);
-    if let Some(sandbox) = &sandbox {
-        sandbox::changed(&mut env, &sandbox.home);
-    }
-    let env = Arc::new(env);
+    let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
     let hooks = hooks::hooks(wishes, &config, &env, machine, workspace, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);

@@ -110,6 +110,8 @@ impl OpenedModels {
 /// the tools and the session's own folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSettings {
+    /// What holds them to it.
+    pub backend: piton_sandbox::Backend,
     /// Whether they may change the workspace.
     pub write: Write,
     /// The user's home, which is not there for them.

@@ -91,6 +91,7 @@ impl Services {
         let Some(sandbox) = sandbox else { return Confinement::Model };
         let path = env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
         let reach = Reach {
+            backend: sandbox.backend,
             workspace: workspace.to_path_buf(),
             write: sandbox.write,
             home: sandbox.home.clone(),

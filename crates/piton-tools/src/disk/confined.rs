@@ -150,7 +150,7 @@ impl Files for ConfinedDisk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use piton_sandbox::{Limits, Reach, Write};
+    use piton_sandbox::{Backend, Limits, Reach, Write};
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -175,6 +175,7 @@ mod tests {
 
         fn disk(&self) -> ConfinedDisk {
             let reach = Reach {
+                backend: Backend::Namespaces,
                 workspace: self.path("workspace"),
                 write: Write::Workspace,
                 home: self.path("home"),
