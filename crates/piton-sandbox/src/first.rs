@@ -4,6 +4,7 @@
 use crate::channel::{Ended, Order, Setup, receive, send};
 use crate::error::SandboxError;
 use crate::plan::Plan;
+use crate::reach::Backend;
 use crate::{layers, mounts, namespaces};
 use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, set_dumpable_behavior, set_parent_process_death_signal,
@@ -19,16 +20,23 @@ pub const FIRST: &str = "sandbox-first";
 
 /// Its whole life; the answer is its exit code. Its stdin is the channel to the runner, its output the command's. `start` starts a
 /// command with this process's output. Call it first thing in `main`, before any thread is started.
-pub fn first_main(start: impl FnOnce(&Order) -> io::Result<Child>) -> i32 {
+pub fn first_main(start: impl FnOnce(&Order, Backend) -> io::Result<Child>) -> i32 {
     // If the runner is gone already, the channel says so.
     if set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
         return 1;
     }
-    // Without a terminal that could be read or written to. Fails only if it has none already.
-    let _ = setsid();
     let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 1 };
     let channel = UnixStream::from(stdin);
     let Ok(Some(plan)) = receive::<Plan>(&channel) else { return 1 };
+    let backend = plan.reach().backend;
+    match backend {
+        Backend::Namespaces => {
+            // Without a terminal that could be read or written to. Fails only if it has none already.
+            let _ = setsid();
+        }
+        // Whoever ends our process group is to end all of it: no kernel does that for us. The terminal is not granted.
+        Backend::Landlock => {}
+    }
     if let Err(error) = confine(&plan) {
         // Nobody hears it where the runner is gone.
         let _ = send(&channel, &Setup::Failed(error.to_string()));
@@ -38,7 +46,7 @@ pub fn first_main(start: impl FnOnce(&Order) -> io::Result<Child>) -> i32 {
         return 1;
     }
     let Ok(Some(order)) = receive::<Order>(&channel) else { return 1 };
-    let ended = match start(&order) {
+    let ended = match start(&order, backend) {
         Ok(child) => {
             let ended = let_go_of_output().and_then(|()| collect(&child));
             ended.unwrap_or_else(|error| Ended::NotStarted { not_found: false, error: error.to_string() })
@@ -59,10 +67,15 @@ pub fn first_main(start: impl FnOnce(&Order) -> io::Result<Child>) -> i32 {
 
 fn confine(plan: &Plan) -> Result<(), SandboxError> {
     let layer = |layer: &'static str| move |error: io::Error| SandboxError::Layer { layer, error: error.to_string() };
-    namespaces::enter_others().map_err(layer("namespaces"))?;
-    namespaces::loopback_up().map_err(layer("the loopback network"))?;
-    mounts::enter(plan).map_err(|error| SandboxError::Layer { layer: "mounts", error: error.to_string() })?;
-    layers::apply(plan)?;
+    match plan.reach().backend {
+        Backend::Namespaces => {
+            namespaces::enter_others().map_err(layer("namespaces"))?;
+            namespaces::loopback_up().map_err(layer("the loopback network"))?;
+            mounts::enter(plan).map_err(|error| layer("mounts")(io::Error::other(error)))?;
+            layers::besides_mounts(plan)?;
+        }
+        Backend::Landlock => layers::alone(plan)?,
+    }
     // The command is of the same user: it must not look into us.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| layer("the first process")(error.into()))
 }

@@ -37,4 +37,5 @@ mod clean;
 pub mod spawn;
 pub mod executor;
 pub mod runner;
+pub mod backend;
 pub mod snapshot;
