@@ -197,10 +197,13 @@ pub(crate) struct SettingFlags {
     /// Sampling temperature, 0 to 2
     #[arg(long, value_name = "T", value_parser = temperature, help_heading = MODEL)]
     pub(crate) temperature: Option<f64>,
-    /// Run this tool without asking (repeatable): a tool's name, or `*` for every tool
+    /// Run what this rule covers without asking (repeatable): `edit`, `bash(git status *)`, `Read(/etc/**)`, or `*` for every tool
     #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
     pub(crate) allow: Vec<String>,
-    /// Never run this tool (repeatable)
+    /// Ask about what this rule covers, whatever else is allowed (repeatable)
+    #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
+    pub(crate) ask: Vec<String>,
+    /// Never run what this rule covers (repeatable)
     #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
     pub(crate) deny: Vec<String>,
     /// What commands can reach: `workspace-write` (the system, and the workspace, which they may change; no network),
@@ -250,6 +253,7 @@ impl SettingFlags {
         };
         let mut flags: Vec<Flag> = self.set.iter().cloned().map(Flag::Set).collect();
         flags.extend(self.allow.iter().map(rule("--allow", Action::Allow)));
+        flags.extend(self.ask.iter().map(rule("--ask", Action::Ask)));
         flags.extend(self.deny.iter().map(rule("--deny", Action::Deny)));
         let word = |word: &String| Value::from(word.as_str());
         let keys = [
@@ -297,7 +301,7 @@ fn dollars(text: &str) -> Result<f64, String> {
 }
 
 fn rule(text: &str) -> Result<String, String> {
-    Rule::parse(text, Action::Allow).map(|rule| rule.tool).map_err(|error| error.to_string())
+    Rule::parse(text, Action::Allow).map(|rule| rule.to_string()).map_err(|error| error.to_string())
 }
 
 fn preset_name(name: &str) -> Result<String, String> {
@@ -699,7 +703,7 @@ pub(crate) struct PruneArgs {
 /// `piton permission …`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionCommand {
-    /// List what is allowed for the rest of a session, and since when
+    /// List the rules in force in this folder, and what is allowed for the rest of a session
     List {
         /// The session: an id or its beginning, a title, last, -2; without one, the newest of this folder
         #[arg(allow_negative_numbers = true)]
@@ -708,9 +712,24 @@ pub(crate) enum PermissionCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Ask about these tools again (all of them if you name none), also in a running session
+    /// Show what the rules in force here say of a command, part by part; nothing runs
+    Check {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        /// How freely: ask, accept-edits, auto or plan; without it as in a run without a terminal
+        #[arg(long, value_name = "MODE")]
+        mode: Option<PermissionMode>,
+        #[command(flatten)]
+        settings: Box<SettingFlags>,
+        /// The command: one word as a shell would read it, or several
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+    /// Take back what was allowed for the rest of a session (all of it if you name nothing), also in a running session
     Revoke {
-        /// Tools, as `piton permission list` names them
+        /// Tools or rules, as `piton permission list` names them
+        #[arg(value_name = "RULE")]
         tools: Vec<String>,
         /// The session: an id or its beginning, a title, last, -2; without one, the newest of this folder
         #[arg(long, allow_hyphen_values = true, value_name = "ID")]

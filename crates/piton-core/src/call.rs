@@ -162,6 +162,10 @@ pub enum Access {
     Write(String),
     /// Runs a shell script.
     Run(String),
+    /// Runs a simple command of that script.
+    Command(Box<CommandPart>),
+    /// Does something in that script that cannot be known from its text; which part, and why.
+    Unknowable(String),
     /// Talks to a host.
     Reach(String),
     /// Starts a subagent.
@@ -177,9 +181,33 @@ impl Access {
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Read(path) | Self::Write(path) => Some(path),
-            Self::Run(_) | Self::Reach(_) | Self::Spawn | Self::Use(_) | Self::Unsandboxed(_) => None,
+            Self::Run(_)
+            | Self::Command(_)
+            | Self::Unknowable(_)
+            | Self::Reach(_)
+            | Self::Spawn
+            | Self::Use(_)
+            | Self::Unsandboxed(_) => None,
         }
     }
+}
+
+/// A simple command of a script, as the shell would run it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CommandPart {
+    /// Program and arguments, without quotes and escapes. The program by its one name, whatever path it was called by.
+    pub words: Vec<String>,
+    /// Whether it is known to change nothing, by its arguments.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_harmless: bool,
+    /// Code for an interpreter among its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// The arguments of a call, parsed once at the edge.

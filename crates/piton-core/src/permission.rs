@@ -1,7 +1,15 @@
-//! May this call run? A pure function of the rules and of what the call will access; tools do not ask.
+//! May this call run? A pure function of the rules, the mode, what the session reaches, and what the call will access; tools do
+//! not ask.
 //!
-//! Rules name a tool. Rules that look into a command, a path or a host belong here too and nowhere else: a judgement
-//! sees them already ([`Ask::accesses`]).
+//! A call's verdict is the strictest of its parts: each simple command of a script, each path that it reads or writes, each host.
+//! Of each part the user's voice says what holds, by the most particular rule that matches; other voices can only be stricter,
+//! but where the user says nothing. What no rule speaks of, the mode settles ([`PermissionMode`]).
+
+mod pattern;
+mod rule;
+mod scope;
+
+pub use rule::{NotARule, Rule, Voice};
 
 use crate::call::Access;
 use crate::ids::TimeMs;
@@ -22,34 +30,60 @@ pub enum Action {
     Deny,
 }
 
-/// What a session does with calls that its rules would ask about: the one word for how freely it works.
+impl Action {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
+
+    /// Its word, as in files and in the journal.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// How freely a session works: what becomes of what its rules do not speak of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PermissionMode {
     /// A person is asked.
     #[default]
     Ask,
-    /// Changes to files of the workspace run, and a person is asked about the rest.
+    /// Changes to files of the workspace run, and commands in a sandbox; a person is asked about the rest.
     AcceptEdits,
-    /// Everything runs that no rule forbids.
+    /// Everything runs that no rule forbids and that does not leave the sandbox.
     Auto,
     /// Only what changes nothing runs. The rest is refused, whatever rules and answers allow.
     Plan,
 }
 
-/// One rule: what to do with calls of one tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rule {
-    /// A tool's name, or `*` for every tool.
-    pub tool: String,
-    /// What to do.
-    pub action: Action,
-}
-
-/// Rules in order; the last that matches wins. Where none does, reading is allowed and the rest is asked.
+/// Rules in order. Of those of one voice that match a part of a call the most particular counts, among equals the later.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rules(pub Vec<Rule>);
+
+/// What a session's calls reach without anybody being asked. Recorded with each turn. Absolute paths without links.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reach {
+    /// The user's home.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub home: String,
+    /// What may be read besides the workspace; nothing here: everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// Keys, histories, and Piton's own files: for no call, whatever rules and answers say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub never: Vec<String>,
+}
+
+impl Reach {
+    /// Whether nothing is said of it.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
 
 /// What a person has allowed for the rest of a session, by answering a question with "always".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +105,10 @@ pub struct Ask<'a> {
     pub accesses: &'a [Access],
     /// The folder that the session works in.
     pub workspace: &'a str,
+    /// Whether commands run in a sandbox.
+    pub is_confined: bool,
+    /// What the session reaches.
+    pub reach: &'a Reach,
 }
 
 /// What the rules say of a call.
@@ -80,8 +118,24 @@ pub struct Judgement {
     pub action: Action,
     /// The rule that says so; `None` where none matched.
     pub rule: Option<Rule>,
-    /// The rules that "always" would add.
+    /// The rules that "always" would add; none where it is asked each time.
     pub remember: Rules,
+    /// What was said of each part, the whole first where it has none.
+    pub parts: Vec<PartJudged>,
+}
+
+/// What was said of one part of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartJudged {
+    /// The part; `None`: the call as a whole.
+    pub access: Option<Access>,
+    /// What to do with it.
+    pub action: Action,
+    /// The rule that says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+    /// Why, where no rule says so, for people.
+    pub why: String,
 }
 
 /// Why a word is not a permission mode.
@@ -89,15 +143,144 @@ pub struct Judgement {
 #[error("`{0}` is not a permission mode: expected ask, accept-edits, auto or plan")]
 pub struct NotAPermissionMode(pub String);
 
-/// Why a text is not a rule.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a permission rule: expected a tool name such as `bash`, or `*` for every tool")]
-pub struct NotARule(pub String);
+/// What a part of a call is to the modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Changes nothing that matters, and reads what the session reaches.
+    Free,
+    /// Reads something else.
+    ReadElsewhere,
+    /// Writes in the workspace.
+    Edit,
+    /// A command that is known to change nothing, by its arguments.
+    Harmless,
+    /// Any other command.
+    Command,
+    /// A command of which nobody can know what it does.
+    Unknowable,
+    /// Something else that may change something: files elsewhere, a host, a tool that does not say.
+    Other,
+    /// By what is there, something runs later or is believed: git's folder, Piton's own.
+    Protected,
+    /// Outside of the sandbox.
+    Unconfined,
+    /// Keys and Piton's own files.
+    Never,
+}
+
+/// What becomes of a part, the more lenient first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Want {
+    Run,
+    Ask,
+    AskEachTime,
+    Refuse,
+}
+
+impl From<Want> for Action {
+    fn from(want: Want) -> Self {
+        match want {
+            Want::Run => Self::Allow,
+            Want::Ask | Want::AskEachTime => Self::Ask,
+            Want::Refuse => Self::Deny,
+        }
+    }
+}
+
+impl Class {
+    fn of(ask: &Ask<'_>, access: &Access) -> Self {
+        // How deep the deepest of these folders is that holds a path; 0: none does.
+        let depth = |path: &str, roots: &[String]| {
+            let depth = |root: &String| Path::new(path).starts_with(root).then(|| Path::new(root).components().count());
+            roots.iter().filter_map(depth).max().unwrap_or_default()
+        };
+        let Reach { read, never, .. } = ask.reach;
+        match access {
+            // The kernel holds a confined command to the sandbox, in which another file may have that name.
+            Access::Read(_) | Access::Write(_) if ask.is_of_confined_command() => Self::Free,
+            Access::Read(path) if depth(path, never) > depth(path, read) => Self::Never,
+            Access::Write(path) if depth(path, never) > 0 => Self::Never,
+            Access::Read(path) => {
+                let is_known = read.is_empty() || depth(path, read) > 0 || ask.is_below_workspace(path);
+                // Those of Piton's own tools are held to the sandbox, too.
+                if is_known || ask.is_confined { Self::Free } else { Self::ReadElsewhere }
+            }
+            Access::Write(path) if !ask.is_below_workspace(path) => Self::Other,
+            Access::Write(path) if ask.is_protected(path) => Self::Protected,
+            // The command that writes is judged itself.
+            Access::Write(_) if ask.has_commands() => Self::Free,
+            Access::Write(_) => Self::Edit,
+            Access::Command(part) if part.is_harmless => Self::Harmless,
+            Access::Command(_) | Access::Run(_) => Self::Command,
+            Access::Unknowable(_) => Self::Unknowable,
+            Access::Unsandboxed(_) => Self::Unconfined,
+            Access::Reach(_) | Access::Spawn | Access::Use(_) => Self::Other,
+        }
+    }
+
+    /// What becomes of it where no rule speaks of it.
+    fn by_mode(self, mode: PermissionMode, is_confined: bool) -> Want {
+        use PermissionMode::{AcceptEdits, Ask, Auto, Plan};
+        match (self, mode) {
+            (Self::Never, _) => Want::Refuse,
+            (Self::Free, _) => Want::Run,
+            (Self::Harmless, _) if is_confined => Want::Run,
+            (_, Plan) => Want::Refuse,
+            (Self::Protected | Self::Unconfined, Ask | AcceptEdits | Auto) => Want::AskEachTime,
+            (Self::ReadElsewhere, Ask | AcceptEdits | Auto) => Want::Ask,
+            (_, Auto) | (Self::Edit, AcceptEdits) => Want::Run,
+            (Self::Command | Self::Unknowable, AcceptEdits) if is_confined => Want::Run,
+            (Self::Unknowable, Ask | AcceptEdits) => Want::AskEachTime,
+            (Self::Edit | Self::Harmless | Self::Command | Self::Other, Ask | AcceptEdits) => Want::Ask,
+        }
+    }
+
+    fn why(self, mode: PermissionMode, is_confined: bool) -> String {
+        let place = if is_confined { "in the sandbox" } else { "with all your rights" };
+        match self {
+            Self::Free => "it reads what the session reaches".to_owned(),
+            Self::ReadElsewhere => "it reads outside of the workspace".to_owned(),
+            Self::Edit => format!("it changes a file of the workspace; mode {mode}"),
+            Self::Harmless => format!("it changes nothing; {place}"),
+            Self::Command => format!("a command, {place}; mode {mode}"),
+            Self::Unknowable => format!("what it does cannot be known from its text; {place}; mode {mode}"),
+            Self::Other => format!("no rule speaks of it; mode {mode}"),
+            Self::Protected => "what is there is run or believed by other programs".to_owned(),
+            Self::Unconfined => "it leaves the sandbox".to_owned(),
+            Self::Never => "keys, histories and Piton's own files are for no call".to_owned(),
+        }
+    }
+}
+
+impl Judgement {
+    /// Whether it is for a person alone to allow, and only this once.
+    pub fn is_asked_each_time(&self) -> bool {
+        self.action == Action::Ask && self.remember.is_empty()
+    }
+}
+
+impl PartJudged {
+    /// The part in a few words.
+    pub fn named(&self) -> String {
+        match &self.access {
+            None => "it".to_owned(),
+            Some(Access::Read(path)) => format!("reading {path}"),
+            Some(Access::Write(path)) => format!("writing {path}"),
+            Some(Access::Run(script)) => format!("`{script}`"),
+            Some(Access::Command(part)) => format!("`{}`", part.words.join(" ")),
+            Some(Access::Unknowable(what)) => what.clone(),
+            Some(Access::Reach(host)) => format!("reaching {host}"),
+            Some(Access::Spawn) => "starting a subagent".to_owned(),
+            Some(Access::Use(tool)) => tool.clone(),
+            Some(Access::Unsandboxed(_)) => "leaving the sandbox".to_owned(),
+        }
+    }
+}
 
 impl Rules {
-    /// Adds a rule that wins over those before it.
+    /// Adds a rule of the user's for all calls of a tool.
     pub fn push(&mut self, tool: impl Into<String>, action: Action) {
-        self.0.push(Rule { tool: tool.into(), action });
+        self.0.push(Rule::of(tool, action));
     }
 
     /// Whether there are none.
@@ -105,44 +288,132 @@ impl Rules {
         self.0.is_empty()
     }
 
-    /// What these rules say of a call.
+    /// What these rules say of a call in the mode [`PermissionMode::Ask`], without anything granted.
     pub fn judge(&self, ask: &Ask<'_>) -> Judgement {
-        let rule = self.of(ask.tool).cloned();
-        let by_default = if ask.changes_nothing() { Action::Allow } else { Action::Ask };
-        let action = rule.as_ref().map_or(by_default, |rule| rule.action);
-        let allowed = Rule { tool: ask.tool.to_owned(), action: Action::Allow };
-        Judgement { action, rule, remember: Self(vec![allowed]) }
+        self.judge_in(PermissionMode::Ask, &[], ask)
     }
 
     /// What these rules, what was granted, and the mode say of a call. A grant answers the question that it was given to: it
     /// lifts no ban, and a rule that somebody has set since asks again. Nor does a mode lift a ban.
     pub fn judge_in(&self, mode: PermissionMode, grants: &[Grant], ask: &Ask<'_>) -> Judgement {
-        let judged = self.judge(ask);
-        let answers = |grant: &&Grant| grant.rule.matches(ask.tool) && grant.asked_by == judged.rule;
-        let judged = match grants.iter().find(answers) {
-            Some(grant) if judged.action == Action::Ask => {
-                Judgement { action: grant.rule.action, rule: Some(grant.rule.clone()), ..judged }
+        let mut wanted = Vec::new();
+        let mut parts = Vec::new();
+        for access in ask.judged() {
+            let (want, rule) = self.judge_part(mode, grants, ask, access);
+            let class = access.map_or(Class::Free, |access| Class::of(ask, access));
+            let why = class.why(mode, ask.is_confined);
+            parts.push(PartJudged { access: access.cloned(), action: want.into(), rule: rule.clone(), why });
+            wanted.push((want, rule, access));
+        }
+        let strictest = wanted.iter().map(|(want, ..)| *want).max().unwrap_or(Want::Run);
+        let rule = wanted.iter().find(|(want, ..)| *want == strictest).and_then(|(_, rule, _)| rule.clone());
+        let mut remember = Rules::default();
+        if strictest == Want::Ask {
+            for (_, _, access) in wanted.iter().filter(|(want, ..)| *want == Want::Ask) {
+                let narrowest = access
+                    .map_or_else(|| Some(Rule::of(ask.tool, Action::Allow)), |access| scope::narrowest(ask, access));
+                match narrowest {
+                    Some(rule) if remember.0.contains(&rule) => {}
+                    Some(rule) => remember.0.push(rule),
+                    // "Always" to a part of it would not answer the next question.
+                    None => {
+                        remember = Rules::default();
+                        break;
+                    }
+                }
             }
-            _ => judged,
+        }
+        Judgement { action: strictest.into(), rule, remember, parts }
+    }
+
+    fn judge_part(
+        &self,
+        mode: PermissionMode,
+        grants: &[Grant],
+        ask: &Ask<'_>,
+        access: Option<&Access>,
+    ) -> (Want, Option<Rule>) {
+        let class = access.map_or(Class::Free, |access| Class::of(ask, access));
+        let by_mode = class.by_mode(mode, ask.is_confined);
+        let users = self.most_particular(Voice::User, ask, access);
+        let others = self.most_particular(Voice::Repository, ask, access);
+        // What others allow counts where the user says nothing; what they want to be stricter, always.
+        let rule = match (users, others) {
+            (Some(user), Some(other)) if strictness(other.action) > strictness(user.action) => Some(other),
+            (Some(user), _) => Some(user),
+            (None, other) => other,
         };
-        let settled = Judgement { action: mode.settle(judged.action, ask), ..judged };
-        match settled.action {
-            // What lets a kind of calls run does not let one out of the sandbox: a person does, each time.
-            Action::Allow | Action::Ask if ask.leaves_sandbox() => {
-                Judgement { action: Action::Ask, remember: Self::default(), ..settled }
-            }
-            Action::Allow | Action::Ask | Action::Deny => settled,
+        let action = rule.map(|rule| rule.action);
+        let want = match (class, action) {
+            (Class::Never, _) | (_, Some(Action::Deny)) => Want::Refuse,
+            (Class::Protected | Class::Unconfined, _) => by_mode,
+            (Class::Unknowable, _) => return (self.of_unknowable(by_mode, mode, action), rule.cloned()),
+            (_, _) if mode == PermissionMode::Plan => by_mode,
+            (_, Some(Action::Allow)) => Want::Run,
+            (_, Some(Action::Ask)) if mode == PermissionMode::Auto => Want::Run,
+            (_, Some(Action::Ask)) => Want::Ask,
+            (_, None) => by_mode,
+        };
+        let is_answered = want == Want::Ask
+            && grants.iter().any(|grant| {
+                grant.asked_by.as_ref() == rule
+                    && access.map_or(grant.rule.covers(ask.tool), |access| grant.rule.matches(ask, access))
+            });
+        // What no rule decided was not decided by one that merely matches.
+        let deciding = rule.filter(|_| want != by_mode || action.is_some_and(|action| action == want.into()));
+        if is_answered { (Want::Run, deciding.cloned()) } else { (want, deciding.cloned()) }
+    }
+
+    /// The rule that asked the question to which a person has answered with this rule.
+    pub fn asked_by(&self, mode: PermissionMode, ask: &Ask<'_>, granted: &Rule) -> Option<Rule> {
+        let asked = self.judge_in(mode, &[], ask).parts.into_iter().filter(|part| part.action == Action::Ask);
+        let covers = |part: &PartJudged| match &part.access {
+            Some(access) => granted.matches(ask, access),
+            None => granted.covers(ask.tool),
+        };
+        asked.into_iter().find(covers).and_then(|part| part.rule)
+    }
+
+    /// It may be just what a rule forbids.
+    fn of_unknowable(&self, by_mode: Want, mode: PermissionMode, action: Option<Action>) -> Want {
+        let forbids_some =
+            self.0.iter().any(|rule| rule.action == Action::Deny && rule.names("bash") && rule.pattern.is_some());
+        match (mode, action) {
+            (PermissionMode::Auto, _) if forbids_some => Want::Refuse,
+            (PermissionMode::Ask | PermissionMode::AcceptEdits, Some(Action::Ask)) => Want::AskEachTime,
+            _ if forbids_some => by_mode.max(Want::AskEachTime),
+            _ => by_mode,
         }
     }
 
     /// Whether these rules forbid a tool, whatever its calls would access.
     pub fn forbid(&self, tool: &str) -> bool {
-        self.of(tool).is_some_and(|rule| rule.action == Action::Deny)
+        let rule = |voice| {
+            let covering = self.0.iter().filter(|rule| rule.voice == voice && rule.covers(tool));
+            covering.max_by_key(|rule| rule.particularity())
+        };
+        // A pattern that allows something of it is more particular.
+        let is_opened =
+            self.0.iter().any(|rule| rule.names(tool) && rule.pattern.is_some() && rule.action != Action::Deny);
+        let denies = |rule: &Rule| rule.action == Action::Deny;
+        !is_opened && Voice::ALL.into_iter().filter_map(rule).any(denies)
     }
 
-    /// The rule that counts for this tool.
-    fn of(&self, tool: &str) -> Option<&Rule> {
-        self.0.iter().rev().find(|rule| rule.matches(tool))
+    /// The rule of a voice that counts for a part of a call.
+    fn most_particular(&self, voice: Voice, ask: &Ask<'_>, access: Option<&Access>) -> Option<&Rule> {
+        let matches = |rule: &&Rule| {
+            rule.voice == voice && access.map_or_else(|| rule.covers(ask.tool), |access| rule.matches(ask, access))
+        };
+        // Among equals the last.
+        self.0.iter().filter(matches).max_by_key(|rule| rule.particularity())
+    }
+}
+
+fn strictness(action: Action) -> Want {
+    match action {
+        Action::Allow => Want::Run,
+        Action::Ask => Want::Ask,
+        Action::Deny => Want::Refuse,
     }
 }
 
@@ -157,17 +428,6 @@ impl PermissionMode {
             Self::AcceptEdits => "accept-edits",
             Self::Auto => "auto",
             Self::Plan => "plan",
-        }
-    }
-
-    /// What it makes of what the rules say.
-    fn settle(self, action: Action, ask: &Ask<'_>) -> Action {
-        match (self, action) {
-            (_, Action::Deny) => Action::Deny,
-            (Self::Plan, _) if !ask.changes_nothing() => Action::Deny,
-            (Self::Auto, Action::Ask) => Action::Allow,
-            (Self::AcceptEdits, Action::Ask) if ask.stays_in_workspace() => Action::Allow,
-            (Self::Ask | Self::AcceptEdits | Self::Auto | Self::Plan, action) => action,
         }
     }
 }
@@ -186,55 +446,53 @@ impl FromStr for PermissionMode {
     }
 }
 
-impl Ask<'_> {
-    /// Whether it runs outside the session's sandbox.
-    pub fn leaves_sandbox(&self) -> bool {
-        self.accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_)))
+impl<'a> Ask<'a> {
+    /// The parts that are judged. A script is judged by what it is made of, where that is known.
+    fn judged(&self) -> Vec<Option<&'a Access>> {
+        let has_parts = self.accesses.iter().any(|access| matches!(access, Access::Command(_) | Access::Unknowable(_)));
+        let is_judged = |access: &&Access| !(has_parts && matches!(access, Access::Run(_)));
+        let parts: Vec<_> = self.accesses.iter().filter(is_judged).map(Some).collect();
+        if parts.is_empty() { vec![None] } else { parts }
     }
 
-    fn changes_nothing(&self) -> bool {
-        self.accesses.iter().all(|access| matches!(access, Access::Read(_)))
+    fn has_commands(&self) -> bool {
+        self.accesses.iter().any(|access| matches!(access, Access::Run(_) | Access::Command(_) | Access::Unknowable(_)))
     }
 
-    /// Whether it only reads and writes files, all of them below the workspace as their paths are spelled.
-    fn stays_in_workspace(&self) -> bool {
-        let workspace = Path::new(self.workspace);
-        let is_below = |path: &str| {
-            let path = Path::new(path);
-            // What git runs, and what a repository tells Piton, is more than an edit.
-            let is_plain = |part: Component<'_>| match part {
-                Component::ParentDir => false,
-                Component::Normal(name) => ![".git", ".piton"].iter().any(|own| name.eq_ignore_ascii_case(own)),
-                Component::RootDir | Component::CurDir | Component::Prefix(_) => true,
-            };
-            let below = path.strip_prefix(workspace);
-            below.is_ok_and(|below| below.components().all(is_plain))
+    /// Whether what it accesses is held to the sandbox by the kernel.
+    fn is_of_confined_command(&self) -> bool {
+        let leaves = self.accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_)));
+        self.is_confined && self.has_commands() && !leaves
+    }
+
+    /// Whether a path lies in the workspace.
+    fn is_below_workspace(&self, path: &str) -> bool {
+        let below = Path::new(path).strip_prefix(self.workspace);
+        let is_plain = |below: &Path| !below.components().any(|part| part == Component::ParentDir);
+        Path::new(self.workspace).is_absolute() && below.is_ok_and(is_plain)
+    }
+
+    /// Whether what git runs, or what a repository tells Piton, lies there.
+    fn is_protected(&self, path: &str) -> bool {
+        let is_own = |part: Component<'_>| match part {
+            Component::Normal(name) => [".git", ".piton"].iter().any(|own| name.eq_ignore_ascii_case(own)),
+            _ => false,
         };
-        let is_file = |access: &Access| matches!(access, Access::Read(path) | Access::Write(path) if is_below(path));
-        workspace.is_absolute() && !self.accesses.is_empty() && self.accesses.iter().all(is_file)
+        Path::new(path).strip_prefix(self.workspace).is_ok_and(|below| below.components().any(is_own))
     }
 }
-
-impl Rule {
-    /// Whether it is about this tool.
-    pub fn matches(&self, tool: &str) -> bool {
-        self.tool == "*" || self.tool == tool
-    }
-
-    /// Reads `tool` or `*` as said on a command line.
-    pub fn parse(text: &str, action: Action) -> Result<Self, NotARule> {
-        let name = text.trim();
-        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
-        if name == "*" || is_name { Ok(Self { tool: name.to_owned(), action }) } else { Err(NotARule(text.to_owned())) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A call in `/w`, without a sandbox, where nothing is said of what is reached.
+    fn ask<'a>(tool: &'a str, accesses: &'a [Access]) -> Ask<'a> {
+        static NOTHING_SAID: Reach = Reach { home: String::new(), read: Vec::new(), never: Vec::new() };
+        Ask { tool, accesses, workspace: "/w", is_confined: false, reach: &NOTHING_SAID }
+    }
+
     fn action(rules: &Rules, tool: &str, access: Access) -> Action {
-        rules.judge(&Ask { tool, accesses: &[access], workspace: "/w" }).action
+        rules.judge(&ask(tool, &[access])).action
     }
 
     fn reading(rules: &Rules) -> Action {
@@ -254,26 +512,27 @@ mod tests {
         let rules = Rules::default();
         assert_eq!((reading(&rules), editing(&rules), running(&rules)), (Action::Allow, Action::Ask, Action::Ask));
         assert_eq!(action(&rules, "fetch", Access::Reach("example.com".into())), Action::Ask);
-        assert_eq!(rules.judge(&Ask { tool: "todo", accesses: &[], workspace: "/w" }).action, Action::Allow);
+        assert_eq!(rules.judge(&ask("todo", &[])).action, Action::Allow);
     }
 
     #[test]
-    fn the_last_rule_that_matches_wins() {
+    fn the_most_particular_rule_wins_and_among_equals_the_last() {
         let mut rules = Rules::default();
         rules.push("*", Action::Allow);
         rules.push("bash", Action::Deny);
         assert_eq!((editing(&rules), running(&rules)), (Action::Allow, Action::Deny));
         assert!(rules.forbid("bash") && !rules.forbid("edit"));
         rules.push("*", Action::Ask);
-        assert_eq!(reading(&rules), Action::Ask);
+        assert_eq!((reading(&rules), running(&rules)), (Action::Ask, Action::Deny));
+        rules.push("bash", Action::Ask);
         assert!(!rules.forbid("bash"));
     }
 
     #[test]
     fn a_grant_answers_the_question_it_was_given_to_and_no_other() {
-        let ask = Ask { tool: "bash", accesses: &[Access::Run("make".into())], workspace: "/w" };
-        let grant =
-            |asked_by| [Grant { rule: Rule { tool: "bash".into(), action: Action::Allow }, asked_by, at_ms: 0 }];
+        let makes = [Access::Run("make".into())];
+        let ask = ask("bash", &makes);
+        let grant = |asked_by| [Grant { rule: Rule::of("bash", Action::Allow), asked_by, at_ms: 0 }];
         let rules = |action| {
             let mut rules = Rules::default();
             rules.push("bash", action);
@@ -293,7 +552,8 @@ mod tests {
             Action::Allow,
             "the rule it was given under"
         );
-        let other = Ask { tool: "edit", accesses: &[Access::Write("/a".into())], workspace: "/w" };
+        let writes = [Access::Write("/a".into())];
+        let other = Ask { tool: "edit", accesses: &writes, ..ask };
         assert_eq!(Rules::default().judge_in(PermissionMode::Ask, &by_default, &other).action, Action::Ask);
     }
 
@@ -302,9 +562,10 @@ mod tests {
         let mut rules = Rules::default();
         rules.push("fetch", Action::Deny);
         rules.push("edit", Action::Ask);
-        let judged = |mode, tool, access: Access| {
-            rules.judge_in(mode, &[], &Ask { tool, accesses: &[access], workspace: "/w" }).action
-        };
+        let asked = rules.judge_in(PermissionMode::AcceptEdits, &[], &ask("edit", &[Access::Write("/w/a".into())]));
+        assert_eq!(asked.action, Action::Ask, "who wants to be asked is asked");
+        rules.0.pop();
+        let judged = |mode, tool, access: Access| rules.judge_in(mode, &[], &ask(tool, &[access])).action;
         let row = |mode| {
             [
                 judged(mode, "read", Access::Read("/w/a".into())),
@@ -326,7 +587,8 @@ mod tests {
     #[test]
     fn what_git_runs_is_more_than_an_edit() {
         for path in ["/w/.git/hooks/pre-commit", "/w/sub/.GIT/config", "/w/.piton/config.toml"] {
-            let ask = Ask { tool: "write", accesses: &[Access::Write(path.into())], workspace: "/w" };
+            let writes = [Access::Write(path.into())];
+            let ask = ask("write", &writes);
             assert_eq!(Rules::default().judge_in(PermissionMode::AcceptEdits, &[], &ask).action, Action::Ask, "{path}");
         }
     }
@@ -335,15 +597,16 @@ mod tests {
     fn plan_refuses_what_rules_and_answers_allow() {
         let mut rules = Rules::default();
         rules.push("bash", Action::Allow);
-        let ask = Ask { tool: "bash", accesses: &[Access::Run("make".into())], workspace: "/w" };
+        let makes = [Access::Run("make".into())];
+        let ask = ask("bash", &makes);
         assert_eq!(rules.judge_in(PermissionMode::Plan, &[], &ask).action, Action::Deny);
     }
 
     #[test]
     fn only_a_person_lets_a_call_out_of_the_sandbox_and_only_this_one() {
         let accesses = [Access::Run("make".into()), Access::Unsandboxed("it needs the network".into())];
-        let ask = Ask { tool: "bash", accesses: &accesses, workspace: "/w" };
-        let rules = Rules(vec![Rule { tool: "bash".into(), action: Action::Allow }]);
+        let ask = Ask { is_confined: true, ..ask("bash", &accesses) };
+        let rules = Rules(vec![Rule::of("bash", Action::Allow)]);
         let grants = [Grant { rule: rules.0[0].clone(), asked_by: None, at_ms: 0 }];
         for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
             for (rules, grants) in [(&rules, &[][..]), (&Rules::default(), &grants)] {
@@ -351,7 +614,7 @@ mod tests {
                 assert_eq!((judged.action, judged.remember.is_empty()), (Action::Ask, true), "{mode}");
             }
         }
-        let forbids = Rules(vec![Rule { tool: "bash".into(), action: Action::Deny }]);
+        let forbids = Rules(vec![Rule::of("bash", Action::Deny)]);
         assert_eq!(forbids.judge_in(PermissionMode::Auto, &[], &ask).action, Action::Deny);
         assert_eq!(Rules::default().judge_in(PermissionMode::Plan, &[], &ask).action, Action::Deny);
     }
@@ -368,18 +631,11 @@ mod tests {
     #[test]
     fn always_would_allow_the_tool() {
         let mut rules = Rules::default();
-        let ask = Ask { tool: "bash", accesses: &[Access::Run("make".into())], workspace: "/w" };
+        let makes = [Access::Run("make".into())];
+        let ask = ask("bash", &makes);
         let judged = rules.judge(&ask);
         assert_eq!((judged.action, judged.rule), (Action::Ask, None));
         rules.0.extend(judged.remember.0);
         assert_eq!(rules.judge(&ask).action, Action::Allow);
-    }
-
-    #[test]
-    fn a_rule_is_a_tool_name_or_a_star() {
-        assert!(Rule::parse(" bash ", Action::Allow).is_ok());
-        assert!(Rule::parse("*", Action::Allow).is_ok());
-        assert!(Rule::parse("bash(git *)", Action::Allow).is_err());
-        assert!(Rule::parse("", Action::Allow).is_err());
     }
 }

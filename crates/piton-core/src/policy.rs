@@ -10,7 +10,7 @@ use crate::budget::Budget;
 use crate::compact::Compaction;
 use crate::hook::{Demand, Gates};
 use crate::limits;
-use crate::permission::{PermissionMode, Rules};
+use crate::permission::{PermissionMode, Reach, Rules};
 use crate::progress::NoProgress;
 use crate::reference::{ReferenceSizes, Style};
 use crate::retry::RetryPolicy;
@@ -45,6 +45,9 @@ pub struct Policy {
     pub budget: Budget,
     /// What may run without asking.
     pub permission: Rules,
+    /// What calls reach without anybody being asked.
+    #[serde(default, skip_serializing_if = "Reach::is_empty")]
+    pub reach: Reach,
     /// What the commands of the model can reach, whatever may run.
     #[serde(default, skip_serializing_if = "SandboxMode::is_off")]
     pub sandbox: SandboxMode,
@@ -340,6 +343,7 @@ impl Policy {
             stuck: NoProgress::default(),
             budget: Budget::default(),
             permission: Rules::default(),
+            reach: Reach::default(),
             sandbox: SandboxMode::Off,
             sandbox_backend: None,
             mode: PermissionMode::default(),

@@ -93,12 +93,13 @@ impl Question {
         Self { title, body, choices, shown }
     }
 
-    /// Whether a call of this tool may run: yes, always (where that would add these rules), or no.
-    pub fn may_run(title: impl Into<String>, body: Vec<QuestionBlock>, tool: &str, remember: Rules) -> Self {
+    /// Whether a call may run: yes, always (where that would add these rules), or no.
+    pub fn may_run(title: impl Into<String>, body: Vec<QuestionBlock>, remember: Rules) -> Self {
         let mut choices = vec![Choice::new("yes", Decision::Approve), Choice::new("no", Decision::Deny(None))];
         if !remember.is_empty() {
             let always = Choice::new("always", Decision::ApproveForSession);
-            let label = format!("{tool} (any call in this session)");
+            let rules: Vec<String> = remember.0.iter().map(ToString::to_string).collect();
+            let label = format!("{} (in this session)", rules.join(", "));
             choices.insert(1, Choice { label, grants: remember, ..always });
         }
         Self::new(title, body, choices)

@@ -64,7 +64,7 @@ use crate::hook::{HookPoint, HookRun, HookVerdict};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::permission::{Ask, Grant, Judgement};
+use crate::permission::{Grant, Judgement};
 use crate::policy::{OnEmpty, Policy};
 use crate::question::Question;
 use crate::retry;
@@ -452,7 +452,7 @@ impl State {
     /// What the rules of the turn and what the user has granted say of a call.
     pub fn judge(&self, tool: &str, accesses: &[Access]) -> Judgement {
         let policy = &self.work.turn.policy;
-        let ask = Ask { tool, accesses, workspace: &self.work.workspace };
+        let ask = self.work.ask(tool, accesses);
         policy.permission.judge_in(policy.mode, &self.work.grants, &ask)
     }
 

@@ -34,10 +34,11 @@ pub use trouble::Trouble;
 pub use wishes::Wishes;
 
 use crate::config::Config;
-use crate::settings::Settings;
+use crate::settings::{SandboxSettings, Settings};
 use models::{Answers, Source};
 use piton_core::configure::is_every;
 use piton_core::permission::PermissionMode;
+use piton_core::policy::Policy;
 use piton_models::text_tools;
 use std::fs::File;
 use std::path::Path;
@@ -55,9 +56,7 @@ pub async fn settings(
     notices: &mut Vec<Notice>,
 ) -> Result<Settings, AssembleError> {
     let config = sources::of_session(machine, workspace, wishes, notices)?;
-    let mut policy = rules::policy(&config)?;
-    policy.mode = mode(&config, wishes);
-    policy.calls.enabled = wishes.had.tools.clone().filter(|tools| !is_every(tools));
+    let (mut policy, sandbox) = policy(&config, machine, wishes, notices)?;
     let unfitted = policy.clone();
     let by_preset = text_tools::Mode::of_policy(&policy);
     let answers = Answers { options: config.answers.options(), text_tools: config.answers.text_tools, by_preset };
@@ -67,7 +66,6 @@ pub async fn settings(
     let models = source.all(said, &answers, notices).await?;
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
-    let sandbox = sandbox::settings(&config, machine, wishes, &mut policy, notices)?;
     let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
     let hooks = hooks::hooks(wishes, &config, &env, machine, workspace, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
@@ -95,9 +93,28 @@ pub async fn settings(
     })
 }
 
+/// The rules of a session's turns, whatever its model, and the sandbox of its commands.
+pub fn policy(
+    config: &Config,
+    machine: &Machine,
+    wishes: &Wishes,
+    notices: &mut Vec<Notice>,
+) -> Result<(Policy, Option<SandboxSettings>), AssembleError> {
+    let mut policy = rules::policy(config)?;
+    let said = said_mode(config, wishes);
+    policy.mode = said.unwrap_or_default();
+    policy.calls.enabled = wishes.had.tools.clone().filter(|tools| !is_every(tools));
+    let sandbox = sandbox::settings(config, machine, wishes, &mut policy, notices)?;
+    if sandbox.is_some() && wishes.is_watched && said.is_none() {
+        // The kernel confines what is not asked about, and undo takes it back.
+        policy.mode = PermissionMode::AcceptEdits;
+    }
+    Ok((policy, sandbox))
+}
+
 /// The permission mode: what a flag says, else what a client has switched the session to, else the configured one.
-fn mode(config: &Config, wishes: &Wishes) -> PermissionMode {
+fn said_mode(config: &Config, wishes: &Wishes) -> Option<PermissionMode> {
     let is_said = wishes.flags.iter().any(|flag| flag.sets("permission_mode"));
     let had = wishes.had.mode.filter(|_| !is_said);
-    wishes.mode.or(had).or(config.permission_mode).unwrap_or_default()
+    wishes.mode.or(had).or(config.permission_mode)
 }

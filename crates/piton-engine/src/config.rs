@@ -18,7 +18,7 @@ use self::table::{
 };
 use crate::hooks::HookTable;
 use piton_core::compact;
-use piton_core::permission::{Action, PermissionMode};
+use piton_core::permission::{Action, PermissionMode, Rule, Rules};
 use piton_core::policy::{
     CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, SandboxMode, StepsCounted, ToolFields,
     ToolsBy, Wording,
@@ -123,6 +123,9 @@ pub struct Config {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ActionWord>")]
     pub permission: BTreeMap<String, Action>,
+    /// The rules of all layers, where there are several: one layer's do not take the place of another's.
+    #[serde(skip)]
+    pub rules: Option<Rules>,
 }
 
 /// The `[sandbox]` table.
@@ -667,9 +670,8 @@ impl Config {
         self.forks.apply(policy);
         self.compaction.apply(&mut policy.compaction.rules);
         self.retry.apply(&mut policy.retry.usual);
-        for (tool, action) in &self.permission {
-            policy.permission.push(tool.clone(), *action);
-        }
+        let own = || self.permission.iter().filter_map(|(rule, action)| Rule::parse(rule, *action).ok()).collect();
+        policy.permission.0.extend(self.rules.clone().map_or_else(own, |rules| rules.0));
     }
 }
 
@@ -722,7 +724,8 @@ mod tests {
         assert_eq!(policy.steps.max, Some(7));
         let action = |tool| {
             let accesses = [Access::Use("it".to_owned())];
-            policy.permission.judge(&Ask { tool, accesses: &accesses, workspace: "/w" }).action
+            let ask = Ask { tool, accesses: &accesses, workspace: "/w", is_confined: false, reach: &policy.reach };
+            policy.permission.judge(&ask).action
         };
         assert_eq!((action("bash"), action("edit")), (Action::Allow, Action::Deny));
     }
@@ -759,7 +762,7 @@ mod tests {
     fn garbage_is_named_with_its_line() {
         let error = Config::parse("model = \"a/b\"\nmodle = 3\n").expect_err("an unknown key").to_string();
         assert!(error.contains("line 2") && error.contains("modle"), "{error}");
-        assert!(Config::parse("[permission]\n\"bash(x)\" = \"allow\"").is_err());
+        assert!(Config::parse("[permission]\n\"bash(x\" = \"allow\"").is_err());
         assert!(Config::parse("[limits]\nmax_cost = -1.0").is_err());
         let error = Config::parse("[http]\nstall_timeout = 0").expect_err("no time at all").to_string();
         assert!(error.starts_with("line 2: stall_timeout in [http] must be a number above 0"), "{error}");

@@ -48,3 +48,4 @@ pub use mount::{Access, Mount, Source};
 pub use plan::Plan;
 pub use reach::{Backend, Limits, Reach, Write};
 pub use sandbox::Sandbox;
+pub use tables::{readable, secret};

@@ -1,5 +1,19 @@
 //! What is known of systems, toolchains and of files by which code is run later.
 
+use std::path::{Path, PathBuf};
+
+/// Where toolchains and caches lie in a home, and what of the system is read, whether or not they are there.
+pub fn readable(home: &Path) -> Vec<PathBuf> {
+    let of_home = TOOLCHAINS.iter().chain(CACHES).map(|name| home.join(name));
+    SYSTEM.iter().map(PathBuf::from).chain(of_home).collect()
+}
+
+/// Where keys and histories lie in a home, and what of the system is for the administrator alone, whether or not they are there.
+pub fn secret(home: &Path) -> Vec<PathBuf> {
+    let of_home = CREDENTIALS.iter().map(|name| home.join(name));
+    SYSTEM_SECRETS.iter().map(PathBuf::from).chain(of_home).collect()
+}
+
 /// Folders of the system that commands read. A link stays the link that it is.
 pub(crate) const SYSTEM: &[&str] = &[
     "/usr",

@@ -1,18 +1,25 @@
 //! `piton permission`: what was allowed for the rest of a session, and taking that back.
 
-use crate::cli::PermissionCommand;
+use crate::cli::{PermissionCommand, SettingFlags};
 use crate::commands::sessions::find;
 use crate::commands::sessions::said::when;
-use crate::failure::{Result, bail};
-use crate::out::view;
+use crate::failure::{Failure, Result, bail};
+use crate::out::{print, report, view};
+use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_core::client::{Reply, Request};
 use piton_core::ids::SessionId;
-use piton_core::permission::Grant;
+use piton_core::permission::{Action, Ask, Grant, PermissionMode, Voice};
 use piton_core::turn::State;
+use piton_engine::assemble::{self, Wishes, sources};
 use piton_engine::control::{Connection, Told};
 use piton_engine::engine::Engine;
+use piton_tools::bash::Bash;
+use piton_tools::disk::Disk;
+use piton_tools::plan::Look;
+use piton_tools::tool::Tool as _;
 use serde_json::json;
+use std::sync::Arc;
 
 /// How the newest session of a folder is called.
 const NEWEST: &str = "last";
@@ -22,8 +29,18 @@ pub(crate) async fn permission(command: PermissionCommand, around: &Surroundings
     let engine = Engine::open(&around.machine.data_dir);
     match command {
         PermissionCommand::List { id, json } => {
-            let id = find::find(&engine, around, id.as_deref().unwrap_or(NEWEST))?;
-            list(&id, &grants(&engine, &id).await?, json);
+            rules(around, json)?;
+            let id = match id {
+                Some(said) => Some(find::find(&engine, around, &said)?),
+                // A folder without a session has rules all the same.
+                None => find::find(&engine, around, NEWEST).ok(),
+            };
+            if let Some(id) = id {
+                list(&id, &grants(&engine, &id).await?, json);
+            }
+        }
+        PermissionCommand::Check { json, mode, settings, command } => {
+            return check(&command, (mode, &settings), json, around);
         }
         PermissionCommand::Revoke { tools, session } => {
             let id = find::find(&engine, around, session.as_deref().unwrap_or(NEWEST))?;
@@ -37,13 +54,97 @@ async fn grants(engine: &Engine, id: &SessionId) -> Result<Vec<Grant>> {
     Ok(State::fold(&engine.records(id).await?).grants().to_vec())
 }
 
+/// The rules in force in this folder, and where each comes from.
+fn rules(around: &Surroundings, as_json: bool) -> Result<()> {
+    let found = sources::found(&around.machine, &around.workspace(None)?)?;
+    let layered = sources::layered(&around.machine, found.in_force.as_ref(), &[])?;
+    for (rule, origin) in layered.rules {
+        let from = origin.to_string();
+        view::write_stdout(&if as_json {
+            format!("{}\n", json!({"rule": rule.to_string(), "action": rule.action, "from": from}))
+        } else {
+            let voice = if rule.voice == Voice::Repository { ", the repository's" } else { "" };
+            format!("{:<5} {rule:<30} {from}{voice}\n", rule.action.word())
+        });
+    }
+    print::notices(&sources::remarks(&found));
+    Ok(())
+}
+
+/// What would become of a command, part by part. The exit code is 0 if it would run unasked, else 3.
+fn check(
+    command: &[String],
+    (mode, flags): (Option<PermissionMode>, &SettingFlags),
+    as_json: bool,
+    around: &Surroundings,
+) -> Result<u8> {
+    let workspace = around.workspace(None)?;
+    let flags = flags.layers();
+    let config = settings::of_workspace(around, &workspace, &flags)?;
+    let wishes = Wishes { flags, mode, is_watched: true, ..Wishes::default() };
+    let mut notices = Vec::new();
+    let (mut policy, _) = assemble::policy(&config, &around.machine, &wishes, &mut notices)?;
+    // As where nobody is there, unless something else is said.
+    policy.mode = mode.or(config.permission_mode).unwrap_or_default();
+    let command = match command {
+        [one] => one.clone(),
+        words => shell_words(words),
+    };
+    let files = Arc::new(Disk::new(around.machine.data_dir.join("sessions")));
+    let is_confined = !policy.sandbox.is_off();
+    let look = Look { workspace: workspace.clone(), files, is_confined };
+    let planned = Bash.plan(&json!({"command": command}), &look).map_err(|refused| Failure::user(refused.text))?;
+    let workspace = workspace.to_string_lossy();
+    let ask = Ask {
+        tool: "bash",
+        accesses: &planned.planned.accesses,
+        workspace: &workspace,
+        is_confined,
+        reach: &policy.reach,
+    };
+    let judged = policy.permission.judge_in(policy.mode, &[], &ask);
+    let place = if is_confined { "in the sandbox" } else { "with all your rights" };
+    if as_json {
+        let always: Vec<String> = judged.remember.0.iter().map(ToString::to_string).collect();
+        let said = json!({
+            "command": command, "mode": policy.mode, "action": judged.action, "confined": is_confined,
+            "parts": judged.parts, "always": always,
+        });
+        view::write_stdout(&format!("{said}\n"));
+    } else {
+        for part in &judged.parts {
+            let by = part.rule.as_ref().map_or_else(|| part.why.clone(), |rule| format!("by the rule {rule}"));
+            view::write_stdout(&format!("{:<5} {}  ({by})\n", part.action.word(), view::clean(&part.named())));
+        }
+        let verdict = match judged.action {
+            Action::Allow => "runs",
+            Action::Ask => "is asked about, and would run",
+            Action::Deny => "is refused",
+        };
+        let place = if judged.action == Action::Deny { String::new() } else { format!(" {place}") };
+        view::write_stdout(&format!("the command {verdict}{place} (mode {})\n", policy.mode));
+    }
+    // What a run ends with that may not go on: it was asked, or refused.
+    Ok(if judged.action == Action::Allow { 0 } else { report::EXIT_TOOL_DENIED })
+}
+
+/// Words as a shell reads them back.
+fn shell_words(words: &[String]) -> String {
+    let quoted = words.iter().map(|word| {
+        let is_plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-./=:@%+,".contains(c));
+        if is_plain { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
 fn list(id: &SessionId, grants: &[Grant], as_json: bool) {
     for grant in grants {
-        let (tool, at_ms) = (&grant.rule.tool, grant.at_ms);
+        let (rule, tool, at_ms) = (grant.rule.to_string(), &grant.rule.tool, grant.at_ms);
         view::write_stdout(&if as_json {
-            format!("{}\n", json!({"tool": tool, "action": grant.rule.action, "since_ms": at_ms}))
+            let action = grant.rule.action;
+            format!("{}\n", json!({"rule": rule, "tool": tool, "action": action, "since_ms": at_ms}))
         } else {
-            format!("{tool:<10} allowed in {id} since {}\n", when(at_ms))
+            format!("{:<5} {rule:<30} in {id} since {}\n", grant.rule.action.word(), when(at_ms))
         });
     }
     if grants.is_empty() && !as_json {
@@ -55,7 +156,7 @@ fn list(id: &SessionId, grants: &[Grant], as_json: bool) {
 
 async fn revoke(engine: &Engine, id: &SessionId, tools: Vec<String>) -> Result<()> {
     let granted = grants(engine, id).await?;
-    let is_granted = |tool: &String| granted.iter().any(|grant| grant.rule.tool == *tool);
+    let is_granted = |tool: &String| granted.iter().any(|grant| grant.rule.is_called(tool));
     if let Some(tool) = tools.iter().find(|tool| !is_granted(tool)) {
         bail!("{tool} is not allowed with \"always\" in {id}; `piton permission list` shows what is");
     }

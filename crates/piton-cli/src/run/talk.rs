@@ -87,7 +87,7 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
 async fn here(session: Handle, talk: &mut Conversation) -> Result<Over> {
     for Grant { rule, at_ms, .. } in session.grants() {
         let since = when(*at_ms);
-        talk.shown.note(&format!("{} is allowed in this session since {since} (piton permission revoke)", rule.tool));
+        talk.shown.note(&format!("{} is allowed in this session since {since} (piton permission revoke)", rule));
     }
     let mut stops = Stops::listen()?;
     if !talk.input.is_program() {

@@ -482,7 +482,6 @@ impl CallEntry {
         Question::may_run(
             format!("Use {}?", self.call.name),
             vec![QuestionBlock::Json { json }],
-            &self.call.name,
             remember,
         )
     }

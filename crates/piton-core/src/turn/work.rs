@@ -6,7 +6,7 @@ use super::batch::Batch;
 use super::clock::Clock;
 use super::context::{Context, TranscriptEntry};
 use crate::budget::{Bound, Short, Used};
-use crate::call::{Outcome, Status};
+use crate::call::{Access, Outcome, Status};
 use crate::compact::Family;
 use crate::configure::Configure;
 use crate::ending::Why;
@@ -679,21 +679,27 @@ impl Work {
         }
     }
 
+    /// A call of this tool that accesses this, in this session.
+    pub(super) fn ask<'a>(&'a self, tool: &'a str, accesses: &'a [Access]) -> Ask<'a> {
+        let Policy { reach, sandbox, .. } = &*self.turn.policy;
+        Ask { tool, accesses, workspace: &self.workspace, is_confined: !sandbox.is_off(), reach }
+    }
+
     pub(super) fn remember_grant(&mut self, batch: &Batch, event: &Event, at_ms: TimeMs) {
         let Event::ApprovalGiven { subject: Subject::Call(id), decision, .. } = event else { return };
         let Some(call) = batch.call(id) else { return };
         match decision {
             Decision::ApproveForSession => {
                 // Journals before version 4 leave unsaid what that grants.
-                let whole_tool = || Rules(vec![Rule { tool: call.name.clone(), action: Action::Allow }]);
+                let whole_tool = || Rules(vec![Rule::of(&*call.name, Action::Allow)]);
                 let rules = batch.offered_grants(id).unwrap_or_else(whole_tool);
-                let asked_by = self
-                    .turn
-                    .policy
-                    .permission
-                    .judge(&Ask { tool: &call.name, accesses: &[], workspace: &self.workspace })
-                    .rule;
-                self.grants.extend(rules.0.into_iter().map(|rule| Grant { rule, asked_by: asked_by.clone(), at_ms }));
+                let accesses = batch.plan(id).map(|plan| plan.accesses.as_slice()).unwrap_or_default();
+                let policy = &self.turn.policy;
+                let ask = self.ask(&call.name, accesses);
+                let grant =
+                    |rule| Grant { asked_by: policy.permission.asked_by(policy.mode, &ask, &rule), rule, at_ms };
+                let grants: Vec<Grant> = rules.0.into_iter().map(grant).collect();
+                self.grants.extend(grants);
             }
             Decision::Unattended => {
                 if !self.turn.unattended.contains(&call.name) {
@@ -786,7 +792,7 @@ impl Work {
                 self.title = Some(title.clone()).filter(|title| !title.is_empty());
             }
             Event::GrantsRevoked { tools } => {
-                self.grants.retain(|grant| !tools.is_empty() && !tools.contains(&grant.rule.tool));
+                self.grants.retain(|grant| !tools.is_empty() && !tools.iter().any(|name| grant.rule.is_called(name)));
             }
             Event::SettingsChanged { changed, .. } => self.configured.change(changed),
             Event::WorkspaceMoved { workspace } => {

@@ -10,7 +10,7 @@ use super::notice::Notice;
 use super::wishes::Wishes;
 use crate::config::{BackendChoice, Config};
 use crate::settings::SandboxSettings;
-use piton_core::permission::{Action, PermissionMode};
+use piton_core::permission::{self, Action, PermissionMode};
 use piton_core::policy::{Policy, SandboxMode};
 use piton_sandbox::{Backend, Limits, Reach, Write};
 use piton_tools::runner::RunnerCommand;
@@ -38,6 +38,7 @@ pub(super) fn settings(
     policy: &mut Policy,
     notices: &mut Vec<Notice>,
 ) -> Result<Option<SandboxSettings>, AssembleError> {
+    policy.reach = reach(config, machine);
     let chosen = config.sandbox.mode.unwrap_or(DEFAULT);
     let Some(write) = write(chosen) else { return Ok(None) };
     for folder in config.sandbox.read.iter().filter(|folder| !folder.exists()) {
@@ -66,6 +67,24 @@ pub(super) fn settings(
             )));
             Ok(None)
         }
+    }
+}
+
+/// What calls reach without being asked about, as far as it is there.
+pub fn reach(config: &Config, machine: &Machine) -> permission::Reach {
+    let home = home(machine);
+    let own = [machine.data_dir.clone(), machine.config_file.clone()];
+    let there = |paths: Vec<PathBuf>| -> Vec<String> {
+        let real = paths.into_iter().filter_map(|path| fs::canonicalize(path).ok());
+        real.filter_map(|path| path.into_os_string().into_string().ok()).collect()
+    };
+    // What commands have printed is read again from there.
+    let read = [config.sandbox.read.clone(), vec![machine.data_dir.join("sessions")], piton_sandbox::readable(&home)];
+    let never = [own.to_vec(), piton_sandbox::secret(&home)];
+    permission::Reach {
+        read: there(read.concat()),
+        never: there(never.concat()),
+        home: home.to_string_lossy().into_owned(),
     }
 }
 

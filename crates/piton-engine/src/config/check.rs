@@ -5,7 +5,7 @@ use super::mistake::{KeyPath, Mistake};
 use super::{Config, FORMAT, is_preset_file, preset};
 use crate::history::default_tools;
 use crate::spelling::did_you_mean;
-use piton_core::permission::Rule;
+use piton_core::permission::{Action, Rule};
 use piton_core::policy::Policy;
 use piton_core::preset::{PRESETS, Preset};
 use piton_core::retry::RetryPolicy;
@@ -183,7 +183,9 @@ impl Config {
         for (tool, action) in &self.permission {
             let way = ["permission", tool.as_str()];
             if Rule::parse(tool, *action).is_err() {
-                return Some(Mistake::new(way, "must be a tool's name such as `bash`, or `*` for every tool"));
+                let what = "must be a tool such as `bash`, or `*` for every tool, with what of it in brackets if not all: \
+                            `bash(git push *)`, `Edit(src/**)`, `net(domain:example.org)`";
+                return Some(Mistake::new(way, what));
             }
         }
         if self.check.commands.iter().any(|command| command.trim().is_empty()) {
@@ -296,11 +298,16 @@ fn seconds(ms: u64) -> f64 {
     ms as f64 / 1000.0
 }
 
+/// Names that cover every tool of a kind.
+const OF_KINDS: [&str; 3] = ["Read", "Edit", "net"];
+
 /// What to say about a rule for a tool that Piton does not have: it may come from a server, and it may be misspelled.
-pub(super) fn unknown_tool(name: &str) -> Option<String> {
+pub(super) fn unknown_tool(rule: &str) -> Option<String> {
+    let rule = Rule::parse(rule, Action::Ask).ok()?;
+    let name = rule.tool.as_str();
     let specs = default_tools().specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    let is_known = name == "*" || names.contains(&name);
+    let is_known = names.iter().any(|known| rule.names(known)) || OF_KINDS.contains(&name) || name.starts_with("mcp__");
     let meant = did_you_mean(name, names.iter().copied());
     (!is_known).then(|| format!("Piton has no tool `{name}` of its own ({}){meant}", names.join(", ")))
 }

@@ -11,7 +11,7 @@
 use super::check::unknown_tool;
 use super::mistake::{KeyPath, Mistake, dotted, line_of};
 use super::{Config, ConfigError, defaults, is_preset_file, keys};
-use piton_core::permission::Action;
+use piton_core::permission::{Action, Rule, Rules, Voice};
 use piton_core::policy::Policy;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -128,11 +128,11 @@ pub enum Flag {
         /// What is added.
         value: Value,
     },
-    /// A permission rule. It wins over those before it; `*` over those for single tools, too.
+    /// A permission rule. Of equals it is the last; `*` takes the place of those for single tools.
     Rule {
         /// The flag.
         flag: &'static str,
-        /// A tool's name, or `*`.
+        /// The rule: `bash`, `bash(git push *)`, `*`.
         tool: String,
         /// What to do with its calls.
         action: Action,
@@ -177,6 +177,8 @@ pub struct Layered {
     pub config: Config,
     /// What a person should know about it.
     pub notes: Vec<String>,
+    /// The permission rules, from the first layer to the last, each with who said it.
+    pub rules: Vec<(Rule, KeyOrigin)>,
     said: Vec<Layer>,
 }
 
@@ -256,12 +258,7 @@ impl Layers {
             }
             Flag::Rule { flag, tool, action } => {
                 let form = if tool == "*" { Form::ForAllTools } else { Form::Over };
-                let word = match action {
-                    Action::Allow => "allow",
-                    Action::Ask => "ask",
-                    Action::Deny => "deny",
-                };
-                (flag, form, nested(&owned(&["permission", tool]), Value::from(word)))
+                (flag, form, nested(&owned(&["permission", tool]), Value::from(action.word())))
             }
         };
         self.said.push(Layer { origin: KeyOrigin::Flag((*flag).to_owned()), form, table, text: None });
@@ -301,9 +298,11 @@ impl Layers {
             return Err(self.blame(mistake));
         }
         let mut notes = self.notes;
-        let unknown = config.permission.keys().filter_map(|tool| Some((tool, unknown_tool(tool)?)));
-        notes.extend(unknown.map(|(tool, unknown)| unknown_rule(tool, &unknown, &settings(&self.said))));
-        Ok(Layered { config, notes, said: self.said })
+        let unknown = config.permission.keys().filter_map(|rule| Some((rule, unknown_tool(rule)?)));
+        notes.extend(unknown.map(|(rule, unknown)| unknown_rule(rule, &unknown, &settings(&self.said))));
+        let rules = rules(&self.said);
+        let config = Config { rules: Some(Rules(rules.iter().map(|(rule, _)| rule.clone()).collect())), ..config };
+        Ok(Layered { config, notes, rules, said: self.said })
     }
 
     /// A mistake with whoever made it.
@@ -392,6 +391,34 @@ fn settings(said: &[Layer]) -> MergedConfig {
         set(&layer.lay_over(&mut merged), layer.form, &layer.origin);
     }
     settings
+}
+
+/// The permission rules of all layers. They are not merged by their keys: what one voice says does not unsay another's.
+fn rules(said: &[Layer]) -> Vec<(Rule, KeyOrigin)> {
+    let mut rules: Vec<(Rule, KeyOrigin)> = Vec::new();
+    for layer in said {
+        let voice = match layer.origin {
+            KeyOrigin::Project(_) => Voice::Repository,
+            KeyOrigin::Default
+            | KeyOrigin::Preset(_)
+            | KeyOrigin::User(_)
+            | KeyOrigin::Variable(_)
+            | KeyOrigin::Flag(_) => Voice::User,
+        };
+        if layer.form == Form::ForAllTools {
+            // What forbids some calls of a tool is not lifted by a word about all tools.
+            let stays = |rule: &Rule| rule.voice != voice || rule.pattern.is_some() && rule.action == Action::Deny;
+            rules.retain(|(rule, _)| stays(rule));
+        }
+        let table = layer.table.get("permission").and_then(Value::as_table);
+        for (text, action) in table.into_iter().flatten() {
+            let action = Action::ALL.into_iter().find(|known| action.as_str() == Some(known.word()));
+            // Each layer was read strictly before.
+            let rule = action.and_then(|action| Rule::parse(text, action).ok());
+            rules.extend(rule.map(|rule| (Rule { voice, ..rule }, layer.origin.clone())));
+        }
+    }
+    rules
 }
 
 /// The keys of a table that hold no table of their own, each as the way to it. A table with nothing in it says nothing.

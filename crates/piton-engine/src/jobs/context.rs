@@ -198,11 +198,13 @@ impl JobContext<'_> {
 }
 
 fn unasked(settings: &Settings, own: &Frame) -> Unasked {
-    let Policy { permission, mode, .. } = &settings.policy;
+    let Policy { permission, mode, sandbox, reach, .. } = &settings.policy;
     let asks = |touches| {
         let mut tools = own.tools.iter().filter(|tool| tool.effects.touches == touches);
         let judged = |tool: &ToolSpec| {
-            permission.judge_in(*mode, &[], &Ask { tool: &tool.name, accesses: &accesses(tool), workspace: "" })
+            let (accesses, is_confined) = (accesses(tool), !sandbox.is_off());
+            let ask = Ask { tool: &tool.name, accesses: &accesses, workspace: "", is_confined, reach };
+            permission.judge_in(*mode, &[], &ask)
         };
         tools.any(|tool| judged(tool).action == Action::Ask)
     };

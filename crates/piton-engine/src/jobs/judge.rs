@@ -7,7 +7,7 @@
 //! worded is caught: it is put in plain words.
 
 use super::{JobContext, PANICKED, Step, Task};
-use piton_core::call::{Access, Effects, Outcome};
+use piton_core::call::{Effects, Outcome};
 use piton_core::event::{Author, Event, Subject, Verdict};
 use piton_core::hook::HookVerdict;
 use piton_core::message::ToolCall;
@@ -82,9 +82,8 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     let own = accesses(spec);
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
     let judged = session.judge(&spec.name, accesses);
-    let leaves = accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_)));
-    // A hook may want a person to be asked, too, but lets nothing out.
-    let said = said.filter(|said| !leaves || !matches!(said, HookVerdict::Allow));
+    // A hook may want a person to be asked, too, but answers for nobody what is asked each time.
+    let said = said.filter(|said| !judged.is_asked_each_time() || !matches!(said, HookVerdict::Allow));
     let verdict = verdict(&judged, said, &spec.name, session.policy().mode);
     let note = match &verdict {
         Verdict::Ask => None,
@@ -112,10 +111,15 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
 
 /// What rules, hooks and the permission mode say of a call, in the words that the model reads.
 fn verdict(judged: &Judgement, said: Option<HookVerdict>, tool: &str, mode: PermissionMode) -> Verdict {
-    let is_forbidden = judged.rule.as_ref().is_some_and(|rule| rule.action == Action::Deny);
+    let refused = judged.parts.iter().find(|part| part.action == Action::Deny);
     match (judged.action, said) {
-        (Action::Deny, _) if is_forbidden => {
-            Verdict::Deny(format!("The call was not run: a rule forbids {tool} here."))
+        (Action::Deny, _) if mode != PermissionMode::Plan || judged.rule.is_some() => {
+            let why = match (refused, &judged.rule) {
+                (Some(part), Some(rule)) if rule.pattern.is_some() => format!("the rule {rule} forbids {}", part.named()),
+                (_, Some(_)) | (None, None) => format!("a rule forbids {tool} here"),
+                (Some(part), None) => format!("{}: {}", part.named(), part.why),
+            };
+            Verdict::Deny(format!("The call was not run: {why}."))
         }
         (Action::Deny, _) => Verdict::Deny(format!(
             "The call was not run: in the permission mode {mode} only what changes nothing runs. Say what you would do instead."
@@ -138,7 +142,7 @@ impl Judged {
         // It panicked; there is still a call to ask about.
         let (title, mut body) = worded.unwrap_or_else(|_| (format!("Use {tool}?"), input_of(&requested)));
         body.extend(note.map(|text| QuestionBlock::Note { text }));
-        let question = Some(Box::new(Question::may_run(title, body, &tool, remember)));
+        let question = Some(Box::new(Question::may_run(title, body, remember)));
         vec![requested, Event::ApprovalAsked { subject, question }]
     }
 }

@@ -213,7 +213,7 @@ fn eventful_session() -> Vec<Event> {
         let body = vec![QuestionBlock::Command { command: command.to_owned() }];
         let mut remember = Rules::default();
         remember.push("bash", Action::Allow);
-        Some(Box::new(Question::may_run("Run this command?", body, "bash", remember)))
+        Some(Box::new(Question::may_run("Run this command?", body, remember)))
     };
     let asked = |id: &CallId| Event::CallRequested {
         call: id.clone(),
