@@ -48,6 +48,9 @@ pub struct Policy {
     /// What the commands of the model can reach, whatever may run.
     #[serde(default, skip_serializing_if = "SandboxMode::is_off")]
     pub sandbox: SandboxMode,
+    /// The hosts that are open to those commands: `example.org`, `*.example.org`, `example.org:8443`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub net: Vec<String>,
     /// What becomes of calls that these rules would ask about.
     #[serde(default, rename = "permission_mode", skip_serializing_if = "is_usual")]
     pub mode: PermissionMode,
@@ -338,6 +341,7 @@ impl Policy {
             budget: Budget::default(),
             permission: Rules::default(),
             sandbox: SandboxMode::Off,
+            net: Vec::new(),
             mode: PermissionMode::default(),
             snapshots: false,
             hooks: HookPolicy::default(),

@@ -1,16 +1,18 @@
 //! The first process of a sandbox: puts on all layers, starts the one command, collects whoever dies, and says how the command
 //! ended. It is confined as the command is.
 
-use crate::channel::{Ended, Order, Setup, receive, send};
+use crate::channel::{Ended, Order, Setup, receive, send, send_with};
 use crate::error::SandboxError;
 use crate::plan::Plan;
+use crate::reach::{Network, PROXY_PORT};
 use crate::{layers, mounts, namespaces};
 use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, set_dumpable_behavior, set_parent_process_death_signal,
     setsid, wait,
 };
 use std::io;
-use std::os::fd::AsFd as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 
@@ -29,14 +31,18 @@ pub fn first_main(start: impl FnOnce(&Order) -> io::Result<Child>) -> i32 {
     let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 1 };
     let channel = UnixStream::from(stdin);
     let Ok(Some(plan)) = receive::<Plan>(&channel) else { return 1 };
-    if let Err(error) = confine(&plan) {
-        // Nobody hears it where the runner is gone.
-        let _ = send(&channel, &Setup::Failed(error.to_string()));
+    let socket = match confine(&plan) {
+        Ok(socket) => socket,
+        Err(error) => {
+            // Nobody hears it where the runner is gone.
+            let _ = send(&channel, &Setup::Failed(error.to_string()));
+            return 1;
+        }
+    };
+    if send_with(&channel, &Setup::Ready, socket.as_ref().map(AsFd::as_fd)).is_err() {
         return 1;
     }
-    if send(&channel, &Setup::Ready).is_err() {
-        return 1;
-    }
+    drop(socket);
     let Ok(Some(order)) = receive::<Order>(&channel) else { return 1 };
     let ended = match start(&order) {
         Ok(child) => {
@@ -57,14 +63,23 @@ pub fn first_main(start: impl FnOnce(&Order) -> io::Result<Child>) -> i32 {
     0
 }
 
-fn confine(plan: &Plan) -> Result<(), SandboxError> {
+/// Puts on all layers. The answer is the socket that is to be handed out: whoever accepts at it is outside, and it is of our
+/// network, which it was made in.
+fn confine(plan: &Plan) -> Result<Option<TcpListener>, SandboxError> {
     let layer = |layer: &'static str| move |error: io::Error| SandboxError::Layer { layer, error: error.to_string() };
     namespaces::enter_others().map_err(layer("namespaces"))?;
     namespaces::loopback_up().map_err(layer("the loopback network"))?;
+    let socket = match plan.reach().network {
+        Network::None => None,
+        Network::Proxy => {
+            Some(TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT)).map_err(layer("the proxy's socket"))?)
+        }
+    };
     mounts::enter(plan).map_err(|error| SandboxError::Layer { layer: "mounts", error: error.to_string() })?;
     layers::apply(plan)?;
     // The command is of the same user: it must not look into us.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| layer("the first process")(error.into()))
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| layer("the first process")(error.into()))?;
+    Ok(socket)
 }
 
 /// The command has its own ends of it; with ours open nobody would see that it has closed them.

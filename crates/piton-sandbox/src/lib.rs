@@ -35,9 +35,9 @@ mod sandbox;
 mod seccomp;
 mod tables;
 
-pub use channel::{Ended, Order};
+pub use channel::{Ended, Order, receive_descriptor, send_descriptor};
 pub use error::SandboxError;
 pub use first::{FIRST, first_main};
 pub use plan::{Access, Mount, Plan, Source};
-pub use reach::{Limits, Reach, Write};
+pub use reach::{Limits, Network, PROXY_PORT, Reach, Write};
 pub use sandbox::Sandbox;

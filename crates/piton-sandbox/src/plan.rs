@@ -393,7 +393,7 @@ pub(crate) fn is_plain(path: &Path) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::reach::Limits;
+    use crate::reach::{Limits, Network};
 
     fn reach(root: &Path) -> Reach {
         for folder in ["home/.ssh", "home/w/.git/hooks", "home/.cargo/registry", "home/bin", "private"] {
@@ -410,6 +410,7 @@ mod tests {
             read: Vec::new(),
             hidden: Vec::new(),
             limits: Limits::default(),
+            network: Network::None,
         }
     }
 

@@ -9,10 +9,11 @@ use super::error::AssembleError;
 use super::machine::Machine;
 use super::notice::Notice;
 use super::wishes::Wishes;
-use crate::config::Config;
-use crate::settings::SandboxSettings;
+use crate::config::{Config, OpenHost};
+use crate::settings::{SandboxSettings, network};
 use piton_core::permission::{Action, PermissionMode};
 use piton_core::policy::{Policy, SandboxMode};
+use piton_http::egress::{Egress, HostRule};
 use piton_sandbox::{Limits, Reach, Write};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::spawn::{Confined, Confinement, Env, Group, Spawn, Streams, output_within};
@@ -40,7 +41,12 @@ pub(super) fn settings(
     notices: &mut Vec<Notice>,
 ) -> Result<Option<SandboxSettings>, AssembleError> {
     let chosen = config.sandbox.mode.unwrap_or(DEFAULT);
-    let Some(write) = write(chosen) else { return Ok(None) };
+    let Some(write) = write(chosen) else {
+        if !config.sandbox.net.is_empty() {
+            notices.push(Notice::new("hosts are opened (--net, [sandbox] net), and there is no sandbox: all are open"));
+        }
+        return Ok(None);
+    };
     let settings = self::chosen(machine, config, write);
     for folder in config.sandbox.read.iter().filter(|folder| !folder.exists()) {
         notices.push(Notice::new(format!(
@@ -51,6 +57,7 @@ pub(super) fn settings(
     match available(machine) {
         Ok(()) => {
             policy.sandbox = chosen;
+            policy.net = config.sandbox.net.iter().map(|OpenHost(rule)| rule.to_string()).collect();
             Ok(Some(settings))
         }
         Err(why) if !wishes.is_watched || policy.mode == PermissionMode::Auto || !config.check.commands.is_empty() => {
@@ -84,7 +91,14 @@ fn chosen(machine: &Machine, config: &Config, write: Write) -> SandboxSettings {
         read: config.sandbox.read.iter().filter_map(|folder| fs::canonicalize(folder).ok()).collect(),
         hidden: vec![machine.data_dir.clone(), machine.config_file.clone()],
         limits: limits(config),
+        egress: egress(config),
     }
+}
+
+/// The hosts that are open; `None`: none is.
+fn egress(config: &Config) -> Option<Arc<Egress>> {
+    let rules: Vec<HostRule> = config.sandbox.net.iter().map(|OpenHost(rule)| rule.clone()).collect();
+    (!rules.is_empty()).then(|| Arc::new(Egress::new(rules)))
 }
 
 /// The user's home, by its real name.
@@ -166,11 +180,20 @@ pub fn by_hand(
     private: PathBuf,
 ) -> Confinement {
     let Some(write) = write(mode) else { return Confinement::Model };
-    let SandboxSettings { home, read, hidden, limits, .. } = chosen(machine, config, write);
+    let SandboxSettings { home, read, hidden, limits, egress, .. } = chosen(machine, config, write);
     let path = std::env::split_paths(machine.var("PATH").unwrap_or_default()).filter(|folder| folder.is_absolute());
-    let reach =
-        Reach { workspace: workspace.to_path_buf(), write, home, private, path: path.collect(), read, hidden, limits };
-    Confinement::Sandbox(Arc::new(Confined { reach, by: runner(machine) }))
+    let reach = Reach {
+        workspace: workspace.to_path_buf(),
+        write,
+        home,
+        private,
+        path: path.collect(),
+        read,
+        hidden,
+        limits,
+        network: network(egress.as_deref()),
+    };
+    Confinement::Sandbox(Arc::new(Confined { reach, by: runner(machine), egress }))
 }
 
 fn try_out(machine: &Machine) -> Result<(), String> {

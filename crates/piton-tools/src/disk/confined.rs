@@ -139,7 +139,7 @@ impl Files for ConfinedDisk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use piton_sandbox::{Limits, Reach, Write};
+    use piton_sandbox::{Limits, Network, Reach, Write};
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -172,6 +172,7 @@ mod tests {
                 read: Vec::new(),
                 hidden: Vec::new(),
                 limits: Limits::default(),
+                network: Network::None,
             };
             ConfinedDisk::new(Disk::new(self.path("calls")), Plan::of(&reach))
         }
