@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use piton_core::permission::{Action, PermissionMode, Rule};
 use piton_core::policy::SandboxMode;
 use piton_engine::config::layers::{Flag, Value};
-use piton_engine::config::{is_preset_file, preset};
+use piton_engine::config::{BackendChoice, is_preset_file, preset};
 use piton_http::egress::{HostError, HostRule};
 use piton_models::effort::Effort;
 use piton_models::options::Options;
@@ -112,6 +112,9 @@ pub(crate) struct SandboxArgs {
     /// What it can reach: `workspace-write` or `read-only`
     #[arg(long, value_name = "MODE", value_parser = ["workspace-write", "read-only"], default_value = "workspace-write")]
     pub(crate) mode: String,
+    /// What holds it: `namespaces`, `landlock` (weaker), or `auto`, the strongest that can be had
+    #[arg(long, value_name = "NAME", value_parser = BackendChoice::WORDS)]
+    pub(crate) backend: Option<String>,
     /// Work in this folder instead of the current one
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,

@@ -48,6 +48,9 @@ pub struct Policy {
     /// What the commands of the model can reach, whatever may run.
     #[serde(default, skip_serializing_if = "SandboxMode::is_off")]
     pub sandbox: SandboxMode,
+    /// What holds them to that, by its word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_backend: Option<String>,
     /// The hosts that are open to those commands: `example.org`, `*.example.org`, `example.org:8443`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub net: Vec<String>,
@@ -341,6 +344,7 @@ impl Policy {
             budget: Budget::default(),
             permission: Rules::default(),
             sandbox: SandboxMode::Off,
+            sandbox_backend: None,
             net: Vec::new(),
             mode: PermissionMode::default(),
             snapshots: false,

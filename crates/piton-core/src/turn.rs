@@ -69,7 +69,7 @@ use crate::policy::{OnEmpty, Policy};
 use crate::question::Question;
 use crate::retry;
 use serde_json::Value;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A conversation with its state: the fold of its events.
@@ -136,7 +136,7 @@ impl State {
             title: None,
             is_new_here: true,
             transcript: Vec::new(),
-            heard: HashSet::new(),
+            heard: HashMap::new(),
             waiting: VecDeque::new(),
             notes: Vec::new(),
             grants: Vec::new(),
@@ -180,7 +180,6 @@ impl State {
     fn pass_over(&mut self, record: &Record) {
         self.work.remember(record);
         match &record.event {
-            Event::UserSpoke { message, .. } => drop(self.work.heard.insert(message.clone())),
             Event::TurnStarted { turn, .. } => self.work.turns = self.work.turns.max(*turn),
             Event::StepStarted { step, .. } => self.work.steps = self.work.steps.max(*step),
             _ => {}
@@ -347,7 +346,12 @@ impl State {
 
     /// Whether a message with this id was heard before, taken up or not.
     pub fn has_heard(&self, message: &MessageId) -> bool {
-        self.work.heard.contains(message)
+        self.heard_at(message).is_some()
+    }
+
+    /// Where a message with this id is on record, if it was heard before.
+    pub fn heard_at(&self, message: &MessageId) -> Option<Seq> {
+        self.work.heard.get(message).copied()
     }
 
     /// Whether whoever said this has the answer that there will be: its turn is over, or none will take it up. Asked at
@@ -654,7 +658,7 @@ impl Phase {
             (phase @ (Phase::Idle | Phase::Held | Due), Event::RewindAbandoned { rewind, error, .. }) => {
                 work.not_rewound(phase, rewind, error, record.seq)
             }
-            (phase, Event::UserSpoke { message, parts, delivery }) => work.hear(phase, message, parts, *delivery),
+            (phase, said @ Event::UserSpoke { .. }) => work.hear(phase, said, record.seq),
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
             (phase, Event::DeadlinePassed {} | Event::TurnResumed { .. }) if phase.is_between_turns() => phase,
             (phase, Event::DeadlinePassed {}) => phase.stop(work, &Self::out_of_time(work), record.seq),

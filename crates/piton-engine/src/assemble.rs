@@ -33,9 +33,11 @@ pub use notice::Notice;
 pub use trouble::Trouble;
 pub use wishes::Wishes;
 
+use crate::config::Config;
 use crate::settings::Settings;
 use models::{Answers, Source};
 use piton_core::configure::is_every;
+use piton_core::permission::PermissionMode;
 use piton_models::text_tools;
 use std::fs::File;
 use std::path::Path;
@@ -54,7 +56,7 @@ pub async fn settings(
 ) -> Result<Settings, AssembleError> {
     let config = sources::of_session(machine, workspace, wishes, notices)?;
     let mut policy = rules::policy(&config)?;
-    policy.mode = wishes.mode.or(wishes.had.mode).unwrap_or_default();
+    policy.mode = mode(&config, wishes);
     policy.calls.enabled = wishes.had.tools.clone().filter(|tools| !is_every(tools));
     let unfitted = policy.clone();
     let by_preset = text_tools::Mode::of_policy(&policy);
@@ -66,11 +68,7 @@ pub async fn settings(
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
     let sandbox = sandbox::settings(&config, machine, wishes, &mut policy, notices)?;
-    let mut env = keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine);
-    if let Some(sandbox) = &sandbox {
-        sandbox::changed(&mut env, &sandbox.home);
-    }
-    let env = Arc::new(env);
+    let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
     let hooks = hooks::hooks(wishes, &config, &env, machine, workspace, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
@@ -95,4 +93,11 @@ pub async fn settings(
         model_source: Some(Arc::new(switch)),
         ..settings
     })
+}
+
+/// The permission mode: what a flag says, else what a client has switched the session to, else the configured one.
+fn mode(config: &Config, wishes: &Wishes) -> PermissionMode {
+    let is_said = wishes.flags.iter().any(|flag| flag.sets("permission_mode"));
+    let had = wishes.had.mode.filter(|_| !is_said);
+    wishes.mode.or(had).or(config.permission_mode).unwrap_or_default()
 }

@@ -18,7 +18,7 @@ use self::table::{
 };
 use crate::hooks::HookTable;
 use piton_core::compact;
-use piton_core::permission::Action;
+use piton_core::permission::{Action, PermissionMode};
 use piton_core::policy::{
     CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, SandboxMode, StepsCounted, ToolFields,
     ToolsBy, Wording,
@@ -33,6 +33,7 @@ use piton_models::effort::Effort;
 use piton_models::options::Options;
 use piton_models::provider;
 use piton_models::text_tools;
+use piton_sandbox::Backend;
 use piton_tools::tool::ToolLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -115,6 +116,10 @@ pub struct Config {
     /// What the commands of the model can reach. Not for a repository to say.
     #[serde(default)]
     pub sandbox: SandboxTable,
+    /// What becomes of calls that the rules would ask about; `ask` if nothing is said. Not for a repository to say. The flags
+    /// `--mode` and `--yes`, and what a client has switched a session to, win over it.
+    #[schemars(with = "Option<String>", extend("enum" = PermissionMode::ALL.map(PermissionMode::name)))]
+    pub permission_mode: Option<PermissionMode>,
     /// Whether a tool may run: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ActionWord>")]
@@ -129,6 +134,9 @@ pub struct SandboxTable {
     /// `workspace-write`, `read-only` or `off`.
     #[schemars(with = "Option<String>", extend("enum" = SandboxMode::WORDS))]
     pub mode: Option<SandboxMode>,
+    /// What holds commands to it: `namespaces`, `landlock` (weaker), or `auto`, the strongest that can be had.
+    #[schemars(with = "Option<String>", extend("enum" = BackendChoice::WORDS))]
+    pub backend: Option<BackendChoice>,
     /// Folders outside of the workspace that commands may read, too.
     #[serde(default)]
     pub read: Vec<PathBuf>,
@@ -157,6 +165,37 @@ impl TryFrom<String> for OpenHost {
 
     fn try_from(text: String) -> Result<Self, HostError> {
         HostRule::parse(&text).map(Self)
+    }
+}
+
+/// Which backend of the sandbox is wanted.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendChoice {
+    /// The strongest that can be had here.
+    #[default]
+    Auto,
+    /// This one or none.
+    #[serde(untagged)]
+    Only(Backend),
+}
+
+impl BackendChoice {
+    /// Their words, as in flags and files.
+    pub const WORDS: [&str; 3] = ["auto", "namespaces", "landlock"];
+
+    /// What a word means.
+    pub fn of_word(word: &str) -> Option<Self> {
+        let backend = Backend::ALL.into_iter().find(|backend| backend.word() == word);
+        backend.map(Self::Only).or((word == Self::WORDS[0]).then_some(Self::Auto))
+    }
+
+    /// Those to be tried, the strongest first.
+    pub fn candidates(self) -> Vec<Backend> {
+        match self {
+            Self::Auto => Backend::ALL.to_vec(),
+            Self::Only(backend) => vec![backend],
+        }
     }
 }
 

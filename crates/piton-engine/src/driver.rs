@@ -158,11 +158,11 @@ impl Driver {
             asker.refuse(EngineError::Broken(Arc::clone(&error)));
             return Err(error);
         }
-        self.obey(request, asker).await;
+        self.obey(request, asker);
         loop {
             // All that was said so far, before anything acts on the half of it.
             while let Some(asked) = self.requests.waiting() {
-                self.take_request(asked).await;
+                self.take_request(asked);
             }
             self.move_up();
             self.drop_unwanted();
@@ -178,7 +178,7 @@ impl Driver {
             tokio::select! {
                 // `None`: the last handle was dropped.
                 asked = self.requests.next(), if self.stage != Stage::Closing => {
-                    self.take_request(asked.unwrap_or(Asked::Close)).await;
+                    self.take_request(asked.unwrap_or(Asked::Close));
                 }
                 (key, end) = self.jobs.next() => self.take_end(&key, end).await?,
                 // Who is gone will not answer.
@@ -229,7 +229,9 @@ impl Driver {
         match key {
             Key::Side(SideJob::Line) => self.moved_up(events).await?,
             Key::Side(SideJob::Start) | Key::Turn(Job::Pass(Gate::Opened)) => self.begun(events),
-            Key::Turn(_) | Key::Side(SideJob::Watch | SideJob::Title | SideJob::Fork) => self.record_all(events),
+            Key::Turn(_) | Key::Side(SideJob::Watch | SideJob::Title | SideJob::Fork | SideJob::Find) => {
+                self.record_all(events);
+            }
         }
         let learned = window_learned(&self.context());
         self.record_all(learned);

@@ -11,6 +11,7 @@ use piton_http::egress::Egress;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
 use piton_sandbox::{Limits, Network, Write};
+use piton_tools::backend::{Backend, Local};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::tool::ToolLimits;
@@ -39,8 +40,8 @@ pub struct Settings {
     pub attendance: Attendance,
     /// The system prompt.
     pub system: Arc<str>,
-    /// How to start this program as a runner; without it, shell commands cannot be run.
-    pub runner: Option<RunnerCommand>,
+    /// Where calls act. The default is this machine without a runner: shell commands cannot be run.
+    pub backend: Arc<dyn Backend>,
     /// What the commands of the model can reach; without it, all that the user can.
     pub sandbox: Option<SandboxSettings>,
     /// The environment that tools' processes get. Keys do not belong in it.
@@ -110,6 +111,8 @@ impl OpenedModels {
 /// the tools and the session's own folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSettings {
+    /// What holds them to it.
+    pub backend: piton_sandbox::Backend,
     /// Whether they may change the workspace.
     pub write: Write,
     /// The user's home, which is not there for them.
@@ -122,6 +125,8 @@ pub struct SandboxSettings {
     pub limits: Limits,
     /// The hosts that are open to them; without it, none is.
     pub egress: Option<Arc<Egress>>,
+    /// Who makes the sandbox.
+    pub by: RunnerCommand,
 }
 
 /// What follows from the hosts that are open for the sandbox itself.
@@ -150,7 +155,7 @@ impl Settings {
             policy: Policy::piton(),
             attendance: Attendance::Unattended,
             system,
-            runner: None,
+            backend: Arc::new(Local::default()),
             sandbox: None,
             env: Arc::default(),
             tool_limits: ToolLimits::default(),

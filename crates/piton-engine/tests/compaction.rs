@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod support;
+
+use self::support::Home;
 use piton_core::cache::{CacheLedger, Miss, Reading};
 use piton_core::client::{self, Compact, Live, Prompt, Published, Scope};
 use piton_core::event::{Direction, Event, Record, Trigger, TurnEnd};
@@ -25,7 +28,6 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tempfile::TempDir;
 
 type Answer = Box<dyn FnMut(&Request, usize) -> Result<Vec<Part>, ModelError> + Send>;
 
@@ -145,33 +147,15 @@ fn last_prompt(request: &Request) -> String {
     request.messages.iter().rev().find(own).map(|message| message.prose()).unwrap_or_default()
 }
 
-struct Home {
-    data: TempDir,
-    workspace: TempDir,
-}
-
-impl Home {
-    fn new() -> Self {
-        let home = Self { data: tempfile::tempdir().unwrap(), workspace: tempfile::tempdir().unwrap() };
-        let line = "a line of a file that is read again and again and says nothing new\n";
-        for number in 0..400 {
-            let text = format!("// file {number}\n{}", line.repeat(30));
-            std::fs::write(home.path().join(format!("part{number}.rs")), text).unwrap();
-        }
-        home
+/// A home with files enough to fill a window.
+fn home() -> Home {
+    let home = Home::new();
+    let line = "a line of a file that is read again and again and says nothing new\n";
+    for number in 0..400 {
+        let text = format!("// file {number}\n{}", line.repeat(30));
+        std::fs::write(home.folder().join(format!("part{number}.rs")), text).unwrap();
     }
-
-    fn path(&self) -> std::path::PathBuf {
-        self.workspace.path().canonicalize().unwrap()
-    }
-
-    fn engine(&self) -> Engine {
-        Engine::open(self.data.path())
-    }
-
-    async fn create(&self, model: &Arc<Small>) -> Handle {
-        self.engine().create(&self.path(), settings(model)).await.unwrap()
-    }
+    home
 }
 
 fn settings(model: &Arc<Small>) -> Settings {
@@ -224,9 +208,9 @@ fn reader(files_per_turn: usize) -> impl FnMut(&Request, usize) -> Result<Vec<Pa
 #[tokio::test]
 async fn three_hundred_steps_in_a_small_window_forget_nothing_that_was_planted() {
     const TURNS: usize = 20;
-    let home = Home::new();
+    let home = home();
     let model = Small::new(32_000, reader(15));
-    let session = home.create(&model).await;
+    let session = home.create(settings(&model)).await;
     let constraint = |turn: usize| format!("rule number {turn}: never rename the type Widget{turn} in lib{turn}.rs");
     for turn in 0..TURNS {
         let report = session.prompt(&constraint(turn)).await.unwrap();
@@ -273,9 +257,9 @@ async fn found(session: &Handle, words: &str) -> String {
 
 #[tokio::test]
 async fn a_compaction_costs_one_uncached_prefix_and_is_paid_for() {
-    let home = Home::new();
+    let home = home();
     let model = Small::new(32_000, reader(60));
-    let session = home.create(&model).await;
+    let session = home.create(settings(&model)).await;
     let report = session.prompt("read on").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
     let all = records(&session);
@@ -306,9 +290,9 @@ async fn a_compaction_costs_one_uncached_prefix_and_is_paid_for() {
 
 #[tokio::test]
 async fn old_outputs_go_before_anything_is_summed_up() {
-    let home = Home::new();
+    let home = home();
     let model = Small::new(120_000, reader(250));
-    let session = home.create(&model).await;
+    let session = home.create(settings(&model)).await;
     let report = session.prompt("read on").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
     let all = records(&session);
@@ -329,13 +313,13 @@ async fn old_outputs_go_before_anything_is_summed_up() {
 #[tokio::test]
 async fn what_is_no_summary_is_asked_for_once_more_and_then_said_to_have_failed() {
     for odd in [vec![], vec![call("read", &json!({"path": "part1.rs"}))]] {
-        let home = Home::new();
+        let home = home();
         let mut read = reader(60);
         let model = Small::new(32_000, move |request, at| match is_for_summary(request) {
             true => Ok(odd.clone()),
             false => read(request, at),
         });
-        let session = home.create(&model).await;
+        let session = home.create(settings(&model)).await;
         let report = session.prompt("read on").await.unwrap();
         let all = records(&session);
         let failed: Vec<&Record> =
@@ -354,7 +338,7 @@ async fn what_is_no_summary_is_asked_for_once_more_and_then_said_to_have_failed(
 
 #[tokio::test]
 async fn a_conversation_that_the_provider_refuses_is_shortened_for_the_summary_and_asked_again() {
-    let home = Home::new();
+    let home = home();
     let mut read = reader(3);
     let refused = Arc::new(Mutex::new(0));
     let count = refused.clone();
@@ -366,7 +350,7 @@ async fn a_conversation_that_the_provider_refuses_is_shortened_for_the_summary_a
         }
         read(request, at)
     });
-    let session = home.create(&model).await;
+    let session = home.create(settings(&model)).await;
     session.prompt("one").await.unwrap();
     let report = session.prompt("two").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
@@ -380,7 +364,7 @@ async fn small_talk(home: &Home, says: &'static str) -> (Arc<Small>, Handle) {
     let model = Small::new(32_000, move |request, _| {
         Ok(vec![Part::text(if is_for_summary(request) { says.to_owned() } else { "as you wish ".repeat(200) })])
     });
-    let session = home.create(&model).await;
+    let session = home.create(settings(&model)).await;
     for prompt in ["never touch the schema", "write the docs", "and the tests"] {
         session.prompt(prompt).await.unwrap();
     }
@@ -411,10 +395,10 @@ impl Model for Panics {
 
 #[tokio::test]
 async fn a_summary_that_panics_fails_and_the_session_goes_on() {
-    let home = Home::new();
+    let home = home();
     let small = Small::new(32_000, |_, _| Ok(vec![Part::text("as you wish ".repeat(200))]));
     let settings = Settings { model: Arc::new(Panics(Arc::clone(&small))), ..settings(&small) };
-    let session = home.engine().create(&home.path(), settings).await.unwrap();
+    let session = home.create(settings).await;
     for prompt in ["never touch the schema", "write the docs", "and the tests"] {
         session.prompt(prompt).await.unwrap();
     }
@@ -431,7 +415,7 @@ fn prompts(session: &Handle) -> Vec<String> {
 
 #[tokio::test]
 async fn a_person_compacts_changes_the_summary_resumes_undoes_and_forks() {
-    let home = Home::new();
+    let home = home();
     let (model, session) = small_talk(&home, "## Next step\nthe changelog").await;
     let how = Compact::about(Some("the changelog".into()));
     let done = session.compact(how).await.unwrap();
@@ -471,7 +455,7 @@ async fn a_person_compacts_changes_the_summary_resumes_undoes_and_forks() {
 
 #[tokio::test]
 async fn a_person_writes_the_summary_and_what_the_user_said_is_still_in_it() {
-    let home = Home::new();
+    let home = home();
     let (model, session) = small_talk(&home, "not asked").await;
     let asked_before = model.requests().len();
     let done = session.compact(Compact::text("All went well.")).await.unwrap();
@@ -482,7 +466,7 @@ async fn a_person_writes_the_summary_and_what_the_user_said_is_still_in_it() {
 
 #[tokio::test]
 async fn what_the_embedder_wants_told_anew_is_told_beside_the_summary() {
-    let home = Home::new();
+    let home = home();
     let (model, session) = small_talk(&home, "short").await;
     let id = session.id().clone();
     session.close().await;
@@ -517,7 +501,7 @@ fn texts(request: &Request) -> String {
 
 #[tokio::test]
 async fn a_model_that_writes_the_head_of_a_summary_itself_takes_nothing_away() {
-    let home = Home::new();
+    let home = home();
     let head = "[This conversation was compacted. All of it.]\n\n## The task, in the user's own words\nnone\n## Decisions and why\nmine";
     let (_, session) = small_talk(&home, head).await;
     let done = session.compact(Compact::about(None)).await.unwrap();
@@ -531,7 +515,7 @@ async fn a_model_that_writes_the_head_of_a_summary_itself_takes_nothing_away() {
 
 #[tokio::test]
 async fn words_that_come_while_a_summary_is_made_do_not_void_it() {
-    let home = Home::new();
+    let home = home();
     let (model, session) = small_talk(&home, "## Next step\ngo on").await;
     let go = Arc::new(tokio::sync::Notify::new());
     *model.gate.lock().unwrap() = Some(go.clone());
@@ -568,7 +552,7 @@ fn first(all: &[Record], is_it: impl Fn(&Event) -> bool) -> usize {
 
 #[tokio::test]
 async fn what_is_said_in_the_same_breath_waits_for_the_compaction() {
-    let home = Home::new();
+    let home = home();
     let (_, session) = small_talk(&home, "## Next step\ngo on").await;
     let (done, report) = tokio::join!(session.compact(Compact::about(None)), session.prompt("and now?"));
     done.unwrap();
@@ -580,7 +564,7 @@ async fn what_is_said_in_the_same_breath_waits_for_the_compaction() {
 
 #[tokio::test]
 async fn what_is_said_in_the_same_breath_waits_for_the_rewind() {
-    let home = Home::new();
+    let home = home();
     let (_, session) = small_talk(&home, "not asked").await;
     let plan = session.plan_rewind(Direction::Undo, 1, Scope::Chat).await.unwrap();
     let before = prompts(&session);
@@ -595,7 +579,7 @@ async fn what_is_said_in_the_same_breath_waits_for_the_rewind() {
 
 #[tokio::test]
 async fn each_of_three_compactions_in_one_breath_is_answered() {
-    let home = Home::new();
+    let home = home();
     let (_, session) = small_talk(&home, "## Next step\ngo on").await;
     let ask = || session.compact(Compact::about(None));
     let (one, two, three) = tokio::join!(ask(), ask(), ask());
@@ -606,7 +590,7 @@ async fn each_of_three_compactions_in_one_breath_is_answered() {
 
 #[tokio::test]
 async fn who_stops_a_compaction_between_turns_is_told_that_nothing_else_runs() {
-    let home = Home::new();
+    let home = home();
     let (model, session) = small_talk(&home, "never said").await;
     *model.gate.lock().unwrap() = Some(Arc::default());
     let mut heard = session.subscribe(u64::MAX);
@@ -630,7 +614,7 @@ async fn who_stops_a_compaction_between_turns_is_told_that_nothing_else_runs() {
 
 #[tokio::test]
 async fn a_cancel_stops_a_compaction_and_what_was_said_before_the_cancel() {
-    let home = Home::new();
+    let home = home();
     let (model, session) = small_talk(&home, "never said").await;
     *model.gate.lock().unwrap() = Some(Arc::default());
     let mut heard = session.subscribe(u64::MAX);
@@ -654,7 +638,7 @@ async fn a_cancel_stops_a_compaction_and_what_was_said_before_the_cancel() {
 #[tokio::test]
 async fn no_try_for_a_summary_overdraws_the_budget() {
     let run = async |most: Option<u64>| {
-        let home = Home::new();
+        let home = home();
         let mut read = reader(60);
         let model = Small::new(32_000, move |request, at| match is_for_summary(request) {
             true => Err(failure(ModelErrorKind::CutStream)),
@@ -663,7 +647,7 @@ async fn no_try_for_a_summary_overdraws_the_budget() {
         let mut settings = settings(&model);
         (settings.policy.retry.usual.first_ms, settings.policy.retry.usual.cap_ms) = (1, 1);
         settings.policy.budget.tokens = most;
-        let session = home.engine().create(&home.path(), settings).await.unwrap();
+        let session = home.create(settings).await;
         let report = session.prompt("read on").await.unwrap();
         let all = records(&session);
         session.close().await;
@@ -689,12 +673,12 @@ async fn no_try_for_a_summary_overdraws_the_budget() {
 
 #[tokio::test]
 async fn where_the_model_for_summaries_is_broken_the_sessions_own_is_asked_in_the_same_attempt() {
-    let home = Home::new();
+    let home = home();
     let model = Small::new(32_000, reader(60));
     let broken = Small::named("other/broken", |_, _| Err(failure(ModelErrorKind::Auth)));
     let mut settings = settings(&model);
     settings.compaction_model = Some(broken.clone());
-    let session = home.engine().create(&home.path(), settings).await.unwrap();
+    let session = home.create(settings).await;
     let mut heard = session.subscribe(1);
     // Who listens only at the end has lost fragments.
     let listening = tokio::spawn(async move {
@@ -729,10 +713,10 @@ async fn where_the_model_for_summaries_is_broken_the_sessions_own_is_asked_in_th
 
 #[tokio::test]
 async fn unread_results_stay_and_are_cut_where_they_cannot_fit() {
-    let home = Home::new();
+    let home = home();
     for number in 0..4 {
         let text = format!("begins {number}\n{}ends {number}\n", "0123456789 word word word\n".repeat(1_000));
-        std::fs::write(home.path().join(format!("long{number}.txt")), text).unwrap();
+        std::fs::write(home.folder().join(format!("long{number}.txt")), text).unwrap();
     }
     let mut at = 0;
     let model = Small::new(32_000, move |request, _| {
@@ -746,7 +730,7 @@ async fn unread_results_stay_and_are_cut_where_they_cannot_fit() {
             _ => vec![Part::text("done")],
         })
     });
-    let session = home.create(&model).await;
+    let session = home.create(settings(&model)).await;
     let report = session.prompt("read all").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
     let all = records(&session);
@@ -802,7 +786,7 @@ impl Hook for Gate {
 
 #[tokio::test]
 async fn the_call_after_a_forced_compaction_passes_the_gate_as_well() {
-    let home = Home::new();
+    let home = home();
     let (mut read, mut is_refused) = (reader(12), false);
     let model = Small::new(1_000_000, move |request, at| {
         if at == 10 && !std::mem::replace(&mut is_refused, true) {
@@ -813,7 +797,7 @@ async fn the_call_after_a_forced_compaction_passes_the_gate_as_well() {
     let mut settings = settings(&model);
     let gate = Arc::new(Gate::default());
     settings.hooks = vec![gate.clone()];
-    let session = home.engine().create(&home.path(), settings).await.unwrap();
+    let session = home.create(settings).await;
     let report = session.prompt("read on").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
     assert!(records(&session).iter().any(|record| matches!(record.event, Event::CompactionStarted { .. })));
@@ -824,11 +808,11 @@ async fn the_call_after_a_forced_compaction_passes_the_gate_as_well() {
 
 #[tokio::test]
 async fn a_summary_is_asked_for_with_the_prompt_that_hooks_left() {
-    let home = Home::new();
+    let home = home();
     let model = Small::new(32_000, reader(60));
     let mut settings = settings(&model);
     settings.hooks = vec![Arc::new(Other)];
-    let session = home.engine().create(&home.path(), settings).await.unwrap();
+    let session = home.create(settings).await;
     session.prompt("read on").await.unwrap();
     let asked: Vec<Request> = model.requests().into_iter().filter(is_for_summary).collect();
     assert!(!asked.is_empty() && asked.iter().all(|request| request.system.ends_with("And be brief.")));
@@ -842,11 +826,11 @@ async fn a_summary_is_asked_for_with_the_prompt_that_hooks_left() {
 
 #[tokio::test]
 async fn a_request_for_a_summary_asks_for_no_longer_reply_than_the_model_can_write() {
-    let home = Home::new();
+    let home = home();
     let model = Small::new(200_000, |request, _| {
         Ok(vec![Part::text(if is_for_summary(request) { "short".to_owned() } else { "as you wish ".repeat(200) })])
     });
-    let session = home.create(&model).await;
+    let session = home.create(settings(&model)).await;
     for prompt in ["one", "two", "three"] {
         session.prompt(prompt).await.unwrap();
     }
@@ -858,7 +842,7 @@ async fn a_request_for_a_summary_asks_for_no_longer_reply_than_the_model_can_wri
 
 #[tokio::test]
 async fn a_forced_summary_is_no_own_prefix_in_the_ledger() {
-    let home = Home::new();
+    let home = home();
     let mut read = reader(3);
     let mut refused = false;
     let model = Small::new(32_000, move |request, at| {
@@ -868,7 +852,7 @@ async fn a_forced_summary_is_no_own_prefix_in_the_ledger() {
         }
         read(request, at)
     });
-    let session = home.create(&model).await;
+    let session = home.create(settings(&model)).await;
     session.prompt("one").await.unwrap();
     session.prompt("two").await.unwrap();
     let all = records(&session);
@@ -879,7 +863,7 @@ async fn a_forced_summary_is_no_own_prefix_in_the_ledger() {
 
 #[tokio::test]
 async fn by_the_rules_of_pulse_a_summary_that_is_too_large_is_left_out() {
-    let home = Home::new();
+    let home = home();
     let mut read = reader(4);
     let model = Small::new(32_000, move |request, at| match is_for_summary(request) {
         true => Ok(vec![Part::text("far too much of it ".repeat(4_000))]),
@@ -888,7 +872,7 @@ async fn by_the_rules_of_pulse_a_summary_that_is_too_large_is_left_out() {
     let mut settings = settings(&model);
     settings.policy = Policy { permission: settings.policy.permission.clone(), ..Policy::preset("pulse").unwrap() };
     settings.policy.stuck.repeats = 0;
-    let session = home.engine().create(&home.path(), settings).await.unwrap();
+    let session = home.create(settings).await;
     for turn in 0..12 {
         session.prompt(&format!("rule {turn}")).await.unwrap();
     }
@@ -910,7 +894,7 @@ async fn by_the_rules_of_pulse_a_summary_that_is_too_large_is_left_out() {
 
 #[tokio::test]
 async fn who_goes_on_with_a_smaller_model_counts_by_its_window() {
-    let home = Home::new();
+    let home = home();
     let large = Small::new(200_000, |_, at| match at {
         0 => Ok(vec![call("read", &json!({"path": "part1.rs"}))]),
         _ => Err(failure(ModelErrorKind::Overloaded)),
@@ -918,7 +902,7 @@ async fn who_goes_on_with_a_smaller_model_counts_by_its_window() {
     let mut patient = settings(&large);
     patient.policy.retry.usual.first_ms = 60_000;
     patient.policy.retry.usual.cap_ms = 60_000;
-    let session = home.engine().create(&home.path(), patient).await.unwrap();
+    let session = home.create(patient).await;
     let id = session.id().clone();
     let prompt = session.prompt("read on");
     // Left in mid-turn, as by a kill: the folder is copied while it waits.
@@ -952,9 +936,9 @@ fn copy_folder(from: &Path, to: &Path) {
 
 #[tokio::test]
 async fn history_reads_what_was_put_beside_the_words_too() {
-    let home = Home::new();
+    let home = home();
     let model = Small::new(32_000, reader(1));
-    let session = home.create(&model).await;
+    let session = home.create(settings(&model)).await;
     let note = Part::note("<file>src/lost.rs says quaternion</file>");
     session.send(vec![Part::text("look at it"), note], piton_core::event::Delivery::Steer).await.unwrap();
     let told = found(&session, "quaternion").await;
@@ -964,14 +948,14 @@ async fn history_reads_what_was_put_beside_the_words_too() {
 
 #[tokio::test]
 async fn a_summary_that_is_cancelled_counts_with_the_worst_it_can_have_cost() {
-    let home = Home::new();
+    let home = home();
     let mut read = reader(60);
     let model = Small::new(32_000, move |request, at| match is_for_summary(request) {
         // A wait that nobody sits out.
         true => Err(ModelError { retry_after_ms: Some(50_000), ..failure(ModelErrorKind::CutStream) }),
         false => read(request, at),
     });
-    let session = home.create(&model).await;
+    let session = home.create(settings(&model)).await;
     let mut heard = session.subscribe(1);
     let speaking = session.prompt("read on");
     let watching = async {
@@ -1002,7 +986,7 @@ async fn a_summary_that_is_cancelled_counts_with_the_worst_it_can_have_cost() {
 
 #[tokio::test]
 async fn an_interrupt_and_a_close_do_not_wait_for_a_compaction_between_turns() {
-    let home = Home::new();
+    let home = home();
     let (model, session) = small_talk(&home, "never said").await;
     let stall = || *model.gate.lock().unwrap() = Some(Arc::default());
     stall();

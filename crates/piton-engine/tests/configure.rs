@@ -2,74 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use async_trait::async_trait;
-use piton_core::call::{Effects, Outcome, ToolSpec};
+mod support;
+
+use self::support::{Gate, Home, call, recorded, says};
 use piton_core::client::{Configure, Reply, Request};
 use piton_core::event::{ChangedBy, Event, TurnEnd};
 use piton_core::permission::{Action, PermissionMode};
 use piton_core::story::{Body, Story};
-use piton_engine::engine::{ConfigureError, Engine, EngineError, Handle, ModelSource, OpenedModels, Settings};
+use piton_engine::engine::{ConfigureError, EngineError, Handle, ModelSource, OpenedModels, Settings};
 use piton_models::model::Model;
-use piton_models::recorded::Recorded;
-use piton_tools::tool::{Tool, ToolContext};
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use tempfile::TempDir;
-use tokio::sync::Notify;
-
-struct Home {
-    data: TempDir,
-    workspace: TempDir,
-}
-
-impl Home {
-    fn new() -> Self {
-        Self { data: tempfile::tempdir().unwrap(), workspace: tempfile::tempdir().unwrap() }
-    }
-
-    fn engine(&self) -> Engine {
-        Engine::open(self.data.path())
-    }
-
-    async fn create(&self, settings: Settings) -> Handle {
-        self.engine().create(&self.workspace.path().canonicalize().unwrap(), settings).await.unwrap()
-    }
-}
 
 fn model(name: &str, lines: &[Value]) -> Arc<dyn Model> {
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    Arc::new(Recorded::parse(&text).unwrap().named(name.to_owned()))
-}
-
-fn call(name: &str, input: &Value) -> Value {
-    json!({"calls": [{"name": name, "input": input}]})
-}
-
-fn says(text: &str) -> Value {
-    json!({"text": text})
-}
-
-/// A tool that waits until it is let go.
-#[derive(Default)]
-struct Gate {
-    began: Notify,
-    go: Notify,
-}
-
-#[async_trait]
-impl Tool for Gate {
-    fn spec(&self) -> ToolSpec {
-        let schema = json!({"type": "object", "properties": {}});
-        ToolSpec { name: "gate".into(), description: "Waits.".into(), schema, effects: Effects::OPAQUE }
-    }
-
-    async fn run(&self, _input: Value, _cx: &ToolContext) -> Outcome {
-        self.began.notify_one();
-        self.go.notified().await;
-        Outcome::ok("through")
-    }
+    Arc::new(recorded(lines).named(name.to_owned()))
 }
 
 /// Opens `b/second` alone, once it is let go.

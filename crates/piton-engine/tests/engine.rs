@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod support;
+
+use self::support::{Gate, Home, call, cassette, says, with_gate};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use piton_core::call::{Effects, Outcome, ToolSpec, Touches};
@@ -10,91 +13,22 @@ use piton_core::client::{self, Answer, Closed, Live, Prompt, Published, Scope, S
 use piton_core::event::{Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{ModelEvent, Reply, Request};
-use piton_core::permission::Action;
 use piton_core::question::Decision;
-use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings, Subscription};
+use piton_engine::engine::{Attendance, EngineError, Handle, Resumed, Settings, Subscription};
 use piton_engine::rewind::RewindError;
 use piton_engine::store::StoreError;
 use piton_engine::store::sqlite;
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
-use piton_models::recorded::Recorded;
 use piton_tools::plan::{Look, Plan};
 use piton_tools::tool::{Tool, ToolContext};
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::sync::Notify;
-
-/// A data folder and a workspace.
-struct Home {
-    data: TempDir,
-    workspace: TempDir,
-}
-
-impl Home {
-    fn new() -> Self {
-        Self { data: tempfile::tempdir().unwrap(), workspace: tempfile::tempdir().unwrap() }
-    }
-
-    fn engine(&self) -> Engine {
-        Engine::open(self.data.path())
-    }
-
-    async fn create(&self, settings: Settings) -> Handle {
-        self.engine().create(&self.workspace.path().canonicalize().unwrap(), settings).await.unwrap()
-    }
-}
-
-fn cassette(lines: &[Value]) -> Settings {
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let mut settings = Settings::new(Arc::new(Recorded::parse(&text).unwrap()));
-    settings.policy.permission.push("*", Action::Allow);
-    settings
-}
-
-fn call(name: &str, input: &Value) -> Value {
-    json!({"calls": [{"name": name, "input": input}]})
-}
-
-fn says(text: &str) -> Value {
-    json!({"text": text})
-}
-
-/// A tool that waits until it is let go, and counts how often it ran.
-#[derive(Default)]
-struct Gate {
-    began: Notify,
-    go: Notify,
-    runs: AtomicUsize,
-}
-
-#[async_trait]
-impl Tool for Gate {
-    fn spec(&self) -> ToolSpec {
-        let schema = json!({"type": "object", "properties": {}});
-        ToolSpec { name: "gate".into(), description: "Waits.".into(), schema, effects: Effects::OPAQUE }
-    }
-
-    async fn run(&self, _input: Value, cx: &ToolContext) -> Outcome {
-        self.runs.fetch_add(1, Ordering::SeqCst);
-        self.began.notify_one();
-        tokio::select! {
-            () = self.go.notified() => Outcome::ok("through"),
-            () = cx.cancel.cancelled() => Outcome::new(piton_core::call::Status::Cancelled, "stopped"),
-        }
-    }
-}
-
-fn with_gate(mut settings: Settings) -> (Settings, Arc<Gate>) {
-    let gate = Arc::new(Gate::default());
-    settings.tools = ToolSet::builtin().with(gate.clone());
-    (settings, gate)
-}
 
 /// Everything that is recorded until the session is closed.
 async fn recorded(mut subscription: Subscription) -> Vec<Record> {
@@ -166,7 +100,7 @@ async fn a_session_has_one_driver_however_many_attach_in_this_process_or_another
     let home = Home::new();
     let says_twice = || cassette(&[says("one"), says("two"), says("three")]);
     let engine = home.engine();
-    let first = engine.create(&home.workspace.path().canonicalize().unwrap(), says_twice()).await.unwrap();
+    let first = engine.create(&home.folder(), says_twice()).await.unwrap();
     let second = engine.attach(first.id(), says_twice()).await.unwrap();
     let said = second.say(Prompt { wait: true, ..Prompt::new("go") }).await.unwrap();
     assert_eq!(said.ended().await.unwrap().text, "one");
@@ -891,7 +825,7 @@ async fn a_call_whose_tool_is_gone_is_interrupted_on_resuming() {
 
 /// With snapshots of the workspace.
 fn undoing(home: &Home, lines: &[Value]) -> Settings {
-    let workspace = home.workspace.path().canonicalize().unwrap();
+    let workspace = home.folder();
     let snapshots = home.engine().snapshots(&workspace, piton_tools::snapshot::Options::default()).unwrap();
     Settings { snapshots: Some(Arc::new(snapshots)), ..cassette(lines) }
 }
@@ -992,7 +926,7 @@ async fn an_undo_that_was_cut_off_is_ended_when_the_session_is_next_opened() {
 #[tokio::test]
 async fn snapshots_of_sessions_that_are_gone_go_too_and_the_others_stay() {
     let home = Home::new();
-    let workspace = home.workspace.path().canonicalize().unwrap();
+    let workspace = home.folder();
     let snapshots = Arc::new(home.engine().snapshots(&workspace, piton_tools::snapshot::Options::default()).unwrap());
     let mut trees = Vec::new();
     for content in ["one", "two"] {

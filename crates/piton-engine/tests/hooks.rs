@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod support;
+
+use self::support::Home;
 use async_trait::async_trait;
 use expect_test::expect;
 use futures_util::StreamExt;
@@ -25,25 +28,14 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::sync::Notify;
 
-struct Home {
-    data: TempDir,
-    workspace: TempDir,
-}
-
-impl Home {
-    fn new() -> Self {
-        let home = Self { data: tempfile::tempdir().unwrap(), workspace: tempfile::tempdir().unwrap() };
-        std::fs::write(home.workspace.path().join("a.txt"), "alpha\n").unwrap();
-        std::fs::write(home.workspace.path().join("b.txt"), "beta\n").unwrap();
-        home
-    }
-
-    async fn create(&self, settings: Settings) -> Handle {
-        Engine::open(self.data.path()).create(&self.workspace.path().canonicalize().unwrap(), settings).await.unwrap()
-    }
+/// A home with two files in its workspace.
+fn home() -> Home {
+    let home = Home::new();
+    std::fs::write(home.workspace.path().join("a.txt"), "alpha\n").unwrap();
+    std::fs::write(home.workspace.path().join("b.txt"), "beta\n").unwrap();
+    home
 }
 
 /// A model that replies by a list, and keeps what it was asked.
@@ -246,7 +238,7 @@ impl Hook for Log {
 
 #[tokio::test]
 async fn every_point_is_passed_in_the_order_of_a_turn() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![calls("write", &json!({"path": "c.txt", "content": "x"})), says("all is done")]);
     let log = Arc::new(Log::default());
     let mut settings = settings(&model, vec![log.clone()]);
@@ -378,7 +370,7 @@ async fn misbehave<T>(act: Act) -> HookResult<T> {
 
 #[tokio::test]
 async fn each_sees_the_changes_of_the_one_before_and_the_journal_has_them() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![reads("a.txt"), says("done")]);
     let adds = |letter: &'static str| {
         move |system: &str| {
@@ -442,7 +434,7 @@ async fn each_sees_the_changes_of_the_one_before_and_the_journal_has_them() {
 
 #[tokio::test]
 async fn a_hook_that_hangs_costs_its_time_once_and_one_that_panics_costs_nothing() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![reads("a.txt"), reads("b.txt"), says("done")]);
     let hooks: Vec<Arc<dyn Hook>> = vec![
         Arc::new(at("hangs", HookPoint::BeforeTool, |_: &str| Act::Hang)),
@@ -466,7 +458,7 @@ async fn a_hook_that_hangs_costs_its_time_once_and_one_that_panics_costs_nothing
 
 #[tokio::test]
 async fn a_required_hook_that_fails_ends_the_turn_before_anything_acts() {
-    let home = Home::new();
+    let home = home();
     for (act, word) in [
         ((|_: &str| Act::Fail) as fn(&str) -> Act, "the linter is not installed"),
         (|_: &str| Act::Hang, "longer than 0.2 s"),
@@ -485,7 +477,7 @@ async fn a_required_hook_that_fails_ends_the_turn_before_anything_acts() {
 
 #[tokio::test]
 async fn a_refused_call_is_answered_and_a_refused_prompt_is_not_on_record() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![calls("bash", &json!({"command": "rm -rf x"})), says("I will not")]);
     let no = |_: &str| {
         let verdict = Some(HookVerdict::Refuse("rm is not for you".into()));
@@ -509,7 +501,7 @@ async fn a_refused_call_is_answered_and_a_refused_prompt_is_not_on_record() {
 
 #[tokio::test]
 async fn a_stop_hook_sends_the_model_back_to_work_so_often_and_no_more() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![says("done"), says("done now"), says("green")]);
     let until_green = |text: &str| {
         let send_back = (text != "green").then(|| "checks not green yet".to_owned());
@@ -535,7 +527,7 @@ async fn a_stop_hook_sends_the_model_back_to_work_so_often_and_no_more() {
 
 #[tokio::test]
 async fn a_tool_that_a_hook_takes_away_is_neither_offered_nor_run() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![calls("bash", &json!({"command": "touch x"})), says("done")]);
     struct NoShell;
     #[async_trait]
@@ -579,7 +571,7 @@ impl Model for Away {
 
 #[tokio::test]
 async fn the_next_model_of_the_chain_is_asked_through_the_gate_as_well() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![says("here I am")]);
     #[derive(Default)]
     struct Names(Mutex<Vec<String>>);
@@ -670,7 +662,7 @@ fn saying(session: &Handle, text: &'static str) -> tokio::task::JoinHandle<Repor
 
 #[tokio::test]
 async fn cancelling_does_not_wait_for_a_hook() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![reads("a.txt"), says("done")]);
     let standing = Standing::at(HookPoint::BeforeTool);
     let mut settings = settings(&model, vec![standing.clone()]);
@@ -686,7 +678,7 @@ async fn cancelling_does_not_wait_for_a_hook() {
 #[tokio::test]
 async fn cancelling_drops_the_hook_behind_a_call_and_keeps_what_came_of_the_call() {
     for (call, came) in [(reads("a.txt"), Status::Ok), (calls("fly", &json!({})), Status::Failed)] {
-        let home = Home::new();
+        let home = home();
         let model = Scripted::new(vec![call, says("never")]);
         let standing = Standing::at(HookPoint::AfterTool);
         let session = home.create(settings(&model, vec![standing.clone()])).await;
@@ -706,7 +698,7 @@ async fn cancelling_drops_the_hook_behind_a_call_and_keeps_what_came_of_the_call
 
 #[tokio::test]
 async fn cancelling_drops_the_hook_at_a_prompt_which_is_not_heard() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![says("here")]);
     let standing = Standing::at(HookPoint::Prompt);
     let session = home.create(settings(&model, vec![standing.clone()])).await;
@@ -752,7 +744,7 @@ impl Hook for Strict {
 
 /// The session as a killed process leaves it, in another place.
 fn as_if_killed(session: &Handle) -> Home {
-    let copy = Home::new();
+    let copy = home();
     let to = copy.data.path().join("sessions").join(session.id().as_str());
     std::fs::create_dir_all(&to).unwrap();
     for name in ["journal.db", "journal.db-wal"] {
@@ -763,7 +755,7 @@ fn as_if_killed(session: &Handle) -> Home {
 
 #[tokio::test]
 async fn a_resumed_turn_waits_for_the_hooks_at_the_sessions_start_whatever_is_asked_first() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![reads("a.txt"), says("done")]);
     let standing = Standing::at(HookPoint::BeforeTool);
     let session = home.create(settings(&model, vec![standing.clone()])).await;
@@ -797,7 +789,7 @@ async fn a_resumed_turn_waits_for_the_hooks_at_the_sessions_start_whatever_is_as
 
 #[tokio::test]
 async fn a_prompt_is_vetted_though_hooks_are_seeing_just_then_that_a_turn_goes_on() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![reads("a.txt"), says("done")]);
     let standing = Standing::at(HookPoint::BeforeTool);
     let session = home.create(settings(&model, vec![standing.clone()])).await;
@@ -824,7 +816,7 @@ async fn a_prompt_is_vetted_though_hooks_are_seeing_just_then_that_a_turn_goes_o
 
 #[tokio::test]
 async fn what_was_said_before_a_cancel_starts_nothing_after_it() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![reads("a.txt"), says("here")]);
     let (tool, prompt) = (Standing::at(HookPoint::BeforeTool), Standing::at(HookPoint::Prompt));
     let session = home.create(settings(&model, vec![tool.clone(), prompt.clone()])).await;
@@ -867,7 +859,7 @@ impl Hook for Hasty {
 #[tokio::test]
 async fn what_hooks_let_pass_while_a_cancel_comes_starts_nothing() {
     for _ in 0..20 {
-        let home = Home::new();
+        let home = home();
         let model = Scripted::new(vec![reads("a.txt"), says("here")]);
         let (tool, hasty) = (Standing::at(HookPoint::BeforeTool), Arc::new(Hasty(Mutex::default())));
         let session = home.create(settings(&model, vec![tool.clone(), hasty.clone()])).await;
@@ -884,7 +876,7 @@ async fn what_hooks_let_pass_while_a_cancel_comes_starts_nothing() {
 
 #[tokio::test]
 async fn a_cancel_while_hooks_look_at_a_prompt_ends_its_turn_before_anything_is_asked() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![says("never")]);
     let pass = |_: &str| Act::Prompt(PromptChange::default());
     let session = home.create(settings(&model, vec![Arc::new(at("looks", HookPoint::Prompt, pass))])).await;
@@ -897,7 +889,7 @@ async fn a_cancel_while_hooks_look_at_a_prompt_ends_its_turn_before_anything_is_
 
 #[tokio::test]
 async fn without_hooks_nothing_of_them_is_on_record() {
-    let home = Home::new();
+    let home = home();
     let model = Scripted::new(vec![reads("a.txt"), says("done")]);
     let session = home.create(settings(&model, Vec::new())).await;
     session.prompt("go").await.unwrap();

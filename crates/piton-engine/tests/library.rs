@@ -2,36 +2,30 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod support;
+
+use self::support::{Home, call, cassette, says};
 use piton_core::event::{Event, Record};
 use piton_core::ids::SessionId;
-use piton_core::permission::Action;
 use piton_core::turn;
-use piton_engine::engine::{Engine, Settings};
+use piton_engine::engine::Settings;
 use piton_engine::export::json;
 use piton_engine::library::{self, LibraryError};
 use piton_engine::store::sqlite;
 use piton_engine::store::{CheckResult, StoreError};
-use piton_models::recorded::Recorded;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use tempfile::TempDir;
 
-struct Home {
-    data: TempDir,
-    workspace: TempDir,
+/// What these tests do with the sessions of a home.
+trait Sessions {
+    async fn session(&self) -> SessionId;
+    fn records(&self, id: &SessionId) -> Vec<Record>;
+    fn files(&self, id: &SessionId) -> BTreeMap<String, Vec<u8>>;
+    fn tamper(&self, id: &SessionId, sql: &str);
 }
 
-impl Home {
-    fn new() -> Self {
-        Self { data: tempfile::tempdir().unwrap(), workspace: tempfile::tempdir().unwrap() }
-    }
-
-    fn engine(&self) -> Engine {
-        Engine::open(self.data.path())
-    }
-
+impl Sessions for Home {
     /// A session of three turns, each with a call and an answer.
     async fn session(&self) -> SessionId {
         std::fs::write(self.workspace.path().join("a.txt"), "alpha\n").unwrap();
@@ -66,14 +60,10 @@ impl Home {
 }
 
 fn settings(turns: usize) -> Settings {
-    let pair = |turn: usize| {
-        let call = json!({"calls": [{"name": "grep", "input": {"pattern": format!("alpha|{turn}")}}]});
-        [call, json!({"text": format!("answer {turn}")})]
-    };
-    let lines: Vec<String> = (1..=turns).flat_map(pair).map(|line| line.to_string()).collect();
-    let mut settings = Settings::new(Arc::new(Recorded::parse(&lines.join("\n")).unwrap()));
-    settings.policy.permission.push("*", Action::Allow);
-    settings
+    let pair =
+        |turn: usize| [call("grep", &json!({"pattern": format!("alpha|{turn}")})), says(&format!("answer {turn}"))];
+    let lines: Vec<_> = (1..=turns).flat_map(pair).collect();
+    cassette(&lines)
 }
 
 fn transcript(records: &[Record]) -> String {

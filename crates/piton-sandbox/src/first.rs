@@ -4,7 +4,7 @@
 use crate::channel::{Ended, Order, Setup, receive, send, send_with};
 use crate::error::SandboxError;
 use crate::plan::Plan;
-use crate::reach::{Network, PROXY_PORT};
+use crate::reach::{Backend, Network, PROXY_PORT};
 use crate::{layers, mounts, namespaces};
 use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, set_dumpable_behavior, set_parent_process_death_signal,
@@ -21,16 +21,23 @@ pub const FIRST: &str = "sandbox-first";
 
 /// Its whole life; the answer is its exit code. Its stdin is the channel to the runner, its output the command's. `start` starts a
 /// command with this process's output. Call it first thing in `main`, before any thread is started.
-pub fn first_main(start: impl FnOnce(&Order) -> io::Result<Child>) -> i32 {
+pub fn first_main(start: impl FnOnce(&Order, Backend) -> io::Result<Child>) -> i32 {
     // If the runner is gone already, the channel says so.
     if set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
         return 1;
     }
-    // Without a terminal that could be read or written to. Fails only if it has none already.
-    let _ = setsid();
     let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 1 };
     let channel = UnixStream::from(stdin);
     let Ok(Some(plan)) = receive::<Plan>(&channel) else { return 1 };
+    let backend = plan.reach().backend;
+    match backend {
+        Backend::Namespaces => {
+            // Without a terminal that could be read or written to. Fails only if it has none already.
+            let _ = setsid();
+        }
+        // Whoever ends our process group is to end all of it: no kernel does that for us. The terminal is not granted.
+        Backend::Landlock => {}
+    }
     let socket = match confine(&plan) {
         Ok(socket) => socket,
         Err(error) => {
@@ -44,7 +51,7 @@ pub fn first_main(start: impl FnOnce(&Order) -> io::Result<Child>) -> i32 {
     }
     drop(socket);
     let Ok(Some(order)) = receive::<Order>(&channel) else { return 1 };
-    let ended = match start(&order) {
+    let ended = match start(&order, backend) {
         Ok(child) => {
             let ended = let_go_of_output().and_then(|()| collect(&child));
             ended.unwrap_or_else(|error| Ended::NotStarted { not_found: false, error: error.to_string() })
@@ -67,19 +74,31 @@ pub fn first_main(start: impl FnOnce(&Order) -> io::Result<Child>) -> i32 {
 /// network, which it was made in.
 fn confine(plan: &Plan) -> Result<Option<TcpListener>, SandboxError> {
     let layer = |layer: &'static str| move |error: io::Error| SandboxError::Layer { layer, error: error.to_string() };
-    namespaces::enter_others().map_err(layer("namespaces"))?;
-    namespaces::loopback_up().map_err(layer("the loopback network"))?;
-    let socket = match plan.reach().network {
-        Network::None => None,
-        Network::Proxy => {
-            Some(TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT)).map_err(layer("the proxy's socket"))?)
+    let socket = match plan.reach().backend {
+        Backend::Namespaces => {
+            namespaces::enter_others().map_err(layer("namespaces"))?;
+            namespaces::loopback_up().map_err(layer("the loopback network"))?;
+            let socket = proxy_socket(plan.reach().network).map_err(layer("the proxy's socket"))?;
+            mounts::enter(plan).map_err(|error| layer("mounts")(io::Error::other(error)))?;
+            layers::besides_mounts(plan)?;
+            socket
+        }
+        // There is no network to make one in.
+        Backend::Landlock => {
+            layers::alone(plan)?;
+            None
         }
     };
-    mounts::enter(plan).map_err(|error| SandboxError::Layer { layer: "mounts", error: error.to_string() })?;
-    layers::apply(plan)?;
     // The command is of the same user: it must not look into us.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| layer("the first process")(error.into()))?;
     Ok(socket)
+}
+
+fn proxy_socket(network: Network) -> io::Result<Option<TcpListener>> {
+    match network {
+        Network::None => Ok(None),
+        Network::Proxy => TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT)).map(Some),
+    }
 }
 
 /// The command has its own ends of it; with ours open nobody would see that it has closed them.

@@ -2,49 +2,73 @@
 //! know, and more of the machine than its limits.
 
 use crate::error::SandboxError;
-use crate::reach::Limits;
-use crate::{
-    plan::{Plan, Source},
-    seccomp,
-};
-use landlock::{
-    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
-    RulesetCreatedAttr as _, Scope,
-};
+use crate::granted::{self, JudgesSockets, LandlockError};
+use crate::plan::Plan;
+use crate::reach::{Backend, Limits, Reach};
+use crate::seccomp::{self, Sockets};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{
-    CapabilitiesSecureBits, CapabilitySet, remove_capability_from_bounding_set, set_capabilities_secure_bits,
-    set_no_new_privs,
+    CapabilitiesSecureBits, CapabilitySet, capabilities, remove_capability_from_bounding_set,
+    set_capabilities_secure_bits, set_no_new_privs,
 };
 use std::io;
-use std::path::Path;
 
-/// The newest Landlock that is asked for; of an older kernel's all that it has.
-const LANDLOCK: ABI = ABI::V7;
-
-/// In this order: each needs what the next takes away.
-pub(crate) fn apply(plan: &Plan) -> Result<(), SandboxError> {
-    limit(&plan.reach().limits).map_err(layer("limits"))?;
+/// What is put on besides mounts and namespaces. In this order: each needs what the next takes away.
+pub(crate) fn besides_mounts(plan: &Plan) -> Result<(), SandboxError> {
+    limit(plan.reach()).map_err(layer("limits"))?;
     no_privileges().map_err(layer("capabilities"))?;
-    landlock(plan)?;
-    seccomp::apply()
+    granted::mounts_again(plan).map_err(landlock)?;
+    seccomp::apply(Sockets::OfOwnNetwork)
+}
+
+/// What is put on where there is nothing else: the kernel must know all that this stands on.
+pub(crate) fn alone(plan: &Plan) -> Result<(), SandboxError> {
+    limit(plan.reach()).map_err(layer("limits"))?;
+    if capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SETPCAP)) {
+        no_privileges().map_err(layer("capabilities"))?;
+    } else {
+        // Whoever may not give up what others could win may not win it either.
+        crate::namespaces::drop_capabilities().map_err(layer("capabilities"))?;
+        set_no_new_privs(true).map_err(|error| layer("capabilities")(error.into()))?;
+    }
+    match granted::alone(plan).map_err(landlock)? {
+        JudgesSockets::Yes => seccomp::apply(Sockets::AtPaths),
+        JudgesSockets::No => seccomp::apply(Sockets::None),
+    }
 }
 
 fn layer(layer: &'static str) -> impl FnOnce(io::Error) -> SandboxError {
     move |error| SandboxError::Layer { layer, error: error.to_string() }
 }
 
-fn limit(limits: &Limits) -> io::Result<()> {
+fn landlock(error: LandlockError) -> SandboxError {
+    layer("Landlock")(io::Error::other(error))
+}
+
+fn limit(reach: &Reach) -> io::Result<()> {
+    let Limits { processes, memory_bytes, file_bytes } = reach.limits;
     let of = |most: Option<u64>| Rlimit { current: most, maximum: most };
     setrlimit(Resource::Core, of(Some(0)))?;
-    for (resource, most) in
-        [(Resource::Nproc, limits.processes), (Resource::As, limits.memory_bytes), (Resource::Fsize, limits.file_bytes)]
+    let others = match reach.backend {
+        Backend::Namespaces => 0,
+        // Those of the same user outside count, too.
+        Backend::Landlock => tasks_of_machine()?,
+    };
+    let processes = processes.map(|most| most.saturating_add(others));
+    for (resource, most) in [(Resource::Nproc, processes), (Resource::As, memory_bytes), (Resource::Fsize, file_bytes)]
     {
         if most.is_some() {
             setrlimit(resource, of(most))?;
         }
     }
     Ok(())
+}
+
+/// How many processes and threads there are, of all users: `0.20 0.18 0.12 1/80 11206`.
+fn tasks_of_machine() -> io::Result<u64> {
+    let text = std::fs::read_to_string("/proc/loadavg")?;
+    let tasks = text.split([' ', '/']).nth(4).and_then(|count| count.parse().ok());
+    tasks.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/loadavg reads otherwise than known"))
 }
 
 fn no_privileges() -> io::Result<()> {
@@ -63,32 +87,4 @@ fn no_privileges() -> io::Result<()> {
     }
     crate::namespaces::drop_capabilities()?;
     Ok(set_no_new_privs(true)?)
-}
-
-/// The same once more, by another part of the kernel: what may be changed, and nobody outside to signal or to speak with.
-fn landlock(plan: &Plan) -> Result<(), SandboxError> {
-    let failed = |error: &dyn std::fmt::Display| SandboxError::Layer { layer: "Landlock", error: error.to_string() };
-    let all = AccessFs::from_all(LANDLOCK);
-    let ruleset = Ruleset::default()
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(all)
-        .and_then(|ruleset| ruleset.scope(Scope::Signal | Scope::AbstractUnixSocket))
-        .and_then(Ruleset::create)
-        .map_err(|error| failed(&error))?;
-    let writable = plan.mounts.iter().filter(|mount| match mount.source {
-        Source::Machine { write, .. } => write,
-        Source::Cache { .. } | Source::Devices | Source::Processes => true,
-        Source::Link(_) | Source::EmptyFolder | Source::EmptyFile => false,
-    });
-    let mut ruleset = ruleset
-        .add_rule(PathBeneath::new(PathFd::new("/").map_err(|error| failed(&error))?, AccessFs::from_read(LANDLOCK)))
-        .map_err(|error| failed(&error))?;
-    for mount in writable {
-        let at: &Path = &mount.at;
-        let access = if at.is_dir() { all } else { AccessFs::from_file(LANDLOCK) };
-        let open = PathFd::new(at).map_err(|error| failed(&error))?;
-        ruleset = ruleset.add_rule(PathBeneath::new(open, access)).map_err(|error| failed(&error))?;
-    }
-    ruleset.restrict_self().map_err(|error| failed(&error))?;
-    Ok(())
 }

@@ -15,6 +15,9 @@
 //!                    kill the first process: with it, the kernel kills whatever is left
 //! ```
 //!
+//! Where there are no namespaces ([`Backend::Landlock`]) the first process takes the last of these steps alone, and who ends what
+//! a command has left behind is the runner.
+//!
 //! The first process dies with the runner, whatever ends the runner, and nothing of a call outlives the first process. All
 //! that does not depend on the command is done a call ahead.
 //!
@@ -25,19 +28,23 @@
 mod channel;
 mod error;
 mod first;
+mod granted;
 mod inspect;
 mod layers;
+mod mount;
 mod mounts;
 mod namespaces;
 mod plan;
 mod reach;
 mod sandbox;
 mod seccomp;
+mod split;
 mod tables;
 
 pub use channel::{Ended, Order, receive_descriptor, send_descriptor};
 pub use error::SandboxError;
 pub use first::{FIRST, first_main};
-pub use plan::{Access, Mount, Plan, Source};
-pub use reach::{Limits, Network, PROXY_PORT, Reach, Write};
+pub use mount::{Access, Mount, Source};
+pub use plan::Plan;
+pub use reach::{Backend, Limits, Network, PROXY_PORT, Reach, Write};
 pub use sandbox::Sandbox;

@@ -3,7 +3,8 @@
 //! Sources and destinations are opened beneath open folders without following a link, and mounted by descriptor: whatever a
 //! hostile tree holds, a mount is made where the plan says or not at all.
 
-use crate::plan::{Mount, Plan, Source, is_plain};
+use crate::mount::{Mount, Source};
+use crate::plan::{Plan, is_plain};
 use crate::tables;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
@@ -43,6 +44,12 @@ const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 const CHANGES: &str = ".changes";
 /// A destination is opened without following a link, within the folder that it was asked for in.
 const STRICT: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+
+/// What lies at a path of the machine, reached through no link.
+pub(crate) fn open_as_named(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
 
 /// Makes the plan's mounts, and makes them all there is.
 pub(crate) fn enter(plan: &Plan) -> Result<(), MountError> {
@@ -93,18 +100,13 @@ impl Builder<'_> {
             Source::EmptyFile => self.machine(&planned.at, &self.root_path.join(".cover"), false),
             Source::Processes => self.processes(&planned.at),
             Source::Devices => self.devices(&planned.at),
+            Source::Names => Err(io::Error::new(io::ErrorKind::InvalidInput, "names alone cannot be mounted")),
         }
     }
 
     /// The same at another place of the tree. A machine's submounts come with it.
     fn machine(&self, at: &Path, from: &Path, write: bool) -> io::Result<()> {
-        let source = openat2(
-            CWD,
-            from,
-            OFlags::PATH | OFlags::CLOEXEC,
-            Mode::empty(),
-            ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
-        )?;
+        let source = open_as_named(from)?;
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_EMPTY_PATH

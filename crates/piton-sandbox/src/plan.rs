@@ -1,12 +1,20 @@
 //! Which mounts follow from a [`Reach`] on this machine, in the order in which they are made.
 
-use crate::reach::{Reach, Write};
+use crate::mount::{Access, Mount, Source};
+use crate::reach::{Backend, Reach, Write};
+use crate::split::Split;
 use crate::tables;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How many plans this process has handed over.
+static HANDED: AtomicU64 = AtomicU64::new(0);
 
 /// All that a command sees.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,54 +25,8 @@ pub struct Plan {
     reach: Reach,
     /// What was found at each path that decided something.
     found: Vec<(PathBuf, Option<Identity>)>,
-}
-
-/// Something at a path of the sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mount {
-    /// Where: an absolute path without links.
-    pub at: PathBuf,
-    /// What.
-    pub source: Source,
-}
-
-/// What may be done with something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Nothing: it is not there.
-    None,
-    /// It may be read.
-    Read,
-    /// It may be read and changed.
-    Write,
-}
-
-/// What stands at a path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Source {
-    /// What is at this path of the machine, and whether it may be changed.
-    Machine {
-        /// The path.
-        from: PathBuf,
-        /// Whether it may be changed.
-        write: bool,
-    },
-    /// The same for reading; what is written to it ends with the sandbox.
-    Cache {
-        /// The path.
-        from: PathBuf,
-    },
-    /// A link that leads here.
-    Link(PathBuf),
-    /// An empty folder that cannot be written to.
-    EmptyFolder,
-    /// An empty file that cannot be written to.
-    EmptyFile,
-    /// The processes of the sandbox.
-    Processes,
-    /// Devices that every program may use.
-    Devices,
+    /// Folders of which each entry was looked at, and a hash of the names.
+    listed: Vec<(PathBuf, u64)>,
 }
 
 /// Which file or folder something is.
@@ -86,7 +48,7 @@ impl Identity {
 impl Plan {
     /// Looks at the machine.
     pub fn of(reach: &Reach) -> Self {
-        let mut plan = Self { mounts: Vec::new(), reach: reach.clone(), found: Vec::new() };
+        let mut plan = Self { mounts: Vec::new(), reach: reach.clone(), found: Vec::new(), listed: Vec::new() };
         plan.system();
         plan.home();
         plan.programs();
@@ -98,6 +60,10 @@ impl Plan {
         let credentials: Vec<PathBuf> = tables::CREDENTIALS.iter().map(|name| reach.home.join(name)).collect();
         plan.hide(&credentials);
         plan.hide(&reach.hidden);
+        match reach.backend {
+            Backend::Namespaces => {}
+            Backend::Landlock => plan.grant(),
+        }
         // What is mounted over a folder hides what was mounted in it before.
         plan.mounts.sort_by_key(|mount| mount.at.components().count());
         plan
@@ -106,6 +72,7 @@ impl Plan {
     /// Whether all is still where it was found. What is asked next must be asked of a plan that is true.
     pub fn is_true(&self) -> bool {
         self.found.iter().all(|(path, identity)| Identity::of(path) == *identity)
+            && self.listed.iter().all(|(folder, names)| names_in(folder) == *names)
     }
 
     /// Whether it was made for this reach.
@@ -139,6 +106,12 @@ impl Plan {
             // What a command has written to one is elsewhere.
             Source::Cache { from } => Some((from.clone(), Access::Read)),
             Source::EmptyFolder | Source::EmptyFile => Some((mount.at.clone(), Access::None)),
+            // What is new in the workspace is made there by Piton's own tools alone.
+            Source::Names if mount.at.starts_with(&self.reach.workspace) => {
+                let access = if self.reach.write == Write::Workspace { Access::Write } else { Access::Read };
+                Some((mount.at.clone(), access))
+            }
+            Source::Names => Some((mount.at.clone(), if mount.at == path { Access::Read } else { Access::None })),
             Source::Link(_) | Source::Processes | Source::Devices => None,
         };
         let holds = |(from, _): &(PathBuf, Access)| path.starts_with(from);
@@ -157,6 +130,29 @@ impl Plan {
         let below = below.to_string_lossy().to_lowercase();
         let is_at = |name: &str| below == name || below.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
         tables::PROTECTED.iter().any(|name| is_at(name)) || below.split('/').any(|part| part == ".git")
+    }
+
+    /// Writes it where whoever makes its sandbox [takes](Plan::taken) it: a command line is too short for a large one.
+    pub fn hand_over(&self) -> io::Result<PathBuf> {
+        self.reach.make_private()?;
+        let text = serde_json::to_vec(self)?;
+        loop {
+            // Nobody else is to write it, so its name need not be secret.
+            let file = self.reach.private.join(format!("plan-{}-{}", std::process::id(), HANDED.fetch_add(1, Relaxed)));
+            match fs::File::options().write(true).create_new(true).mode(0o600).open(&file) {
+                Ok(mut open) => return open.write_all(&text).map(|()| file),
+                // Of a process that had our number, and was killed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// One that was handed over in a file, which goes.
+    pub fn taken(file: &Path) -> io::Result<Self> {
+        let text = fs::read(file)?;
+        fs::remove_file(file)?;
+        Ok(serde_json::from_slice(&text)?)
     }
 
     /// What it was made for.
@@ -353,6 +349,31 @@ impl Plan {
         self.git(common);
     }
 
+    /// In the place of mounts stands what is granted where it lies on the machine. A git folder is only read: what of it must
+    /// not be changed can be made anew in a folder that may be.
+    fn grant(&mut self) {
+        let Reach { workspace, private, .. } = self.reach.clone();
+        let planned = std::mem::take(&mut self.mounts);
+        let less: Vec<_> = planned.iter().filter_map(|mount| lesser(mount, &workspace)).collect();
+        let mut split = Split { less: &less, folders: Vec::new(), mounts: Vec::new() };
+        for mount in planned {
+            match mount.source {
+                Source::Machine { from, write } if from == workspace => split.grant(from, write),
+                // The session's own folders, wherever they lie.
+                Source::Machine { from, write: true } if from.starts_with(&private) => split.grant(from, true),
+                // Is granted with the workspace.
+                Source::Machine { from, .. } if from.starts_with(&workspace) => {}
+                Source::Machine { from, .. } | Source::Cache { from } => split.grant(from, false),
+                Source::EmptyFolder | Source::EmptyFile | Source::Processes | Source::Devices => {
+                    split.mounts.push(mount);
+                }
+                Source::Link(_) | Source::Names => {}
+            }
+        }
+        self.listed = split.folders.into_iter().map(|folder| (folder.clone(), names_in(&folder))).collect();
+        self.mounts = split.mounts;
+    }
+
     /// What lies in something shown, and must not be.
     fn hide(&mut self, paths: &[PathBuf]) {
         for path in paths {
@@ -365,15 +386,39 @@ impl Plan {
                 Source::Machine { from, .. } | Source::Cache { from, .. } => {
                     *from == mount.at && path.starts_with(from) && !from.starts_with(&path)
                 }
-                Source::Link(_) | Source::EmptyFolder | Source::EmptyFile | Source::Processes | Source::Devices => {
-                    false
-                }
+                Source::Link(_)
+                | Source::EmptyFolder
+                | Source::EmptyFile
+                | Source::Processes
+                | Source::Devices
+                | Source::Names => false,
             });
             if shown {
                 self.cover(&path);
             }
         }
     }
+}
+
+/// Of what is mounted over something else: where it lies, and what may be done with it.
+fn lesser(mount: &Mount, workspace: &Path) -> Option<(PathBuf, Access)> {
+    let is_git = mount.at.file_name().is_some_and(|name| name == ".git");
+    match &mount.source {
+        Source::EmptyFolder | Source::EmptyFile => Some((mount.at.clone(), Access::None)),
+        Source::Machine { from, write } if from != workspace && from.starts_with(workspace) && (!write || is_git) => {
+            Some((from.clone(), Access::Read))
+        }
+        _ => None,
+    }
+}
+
+/// A hash of the names in a folder, for this program.
+fn names_in(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names: BTreeSet<_> = entries.map(|entry| entry.file_name()).collect();
+    let mut hasher = DefaultHasher::new();
+    names.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The text of a small regular file; empty where there is none.
@@ -395,6 +440,36 @@ mod tests {
     use super::*;
     use crate::reach::{Limits, Network};
 
+    #[test]
+    fn what_is_granted_alone_is_split_where_something_is_less() {
+        let folder = tempfile::tempdir().unwrap();
+        let reach = Reach { backend: Backend::Landlock, ..reach(folder.path()) };
+        let within = |name: &str| reach.workspace.join(name);
+        for name in ["src", ".husky/_", ".husky/other"] {
+            fs::create_dir_all(within(name)).unwrap();
+        }
+        std::os::unix::fs::symlink("/etc", within("link")).unwrap();
+        let plan = Plan::of(&reach);
+        let can_write = |name: &str| matches!(at(&plan, &within(name)), Some(Source::Machine { write: true, .. }));
+        let can_read = |name: &str| matches!(at(&plan, &within(name)), Some(Source::Machine { write: false, .. }));
+        assert!(can_write("src") && can_write(".husky/other"), "{plan:#?}");
+        assert!(can_read(".git") && can_read(".husky/_"), "{plan:#?}");
+        assert_eq!(at(&plan, &reach.workspace), Some(&Source::Names));
+        assert_eq!(at(&plan, &within("link")), None, "what a link leads to is granted where it lies");
+        assert_eq!(
+            at(&plan, &reach.private.join("home")),
+            Some(&Source::Machine { from: reach.private.join("home"), write: true })
+        );
+        assert!(at(&plan, &reach.home).is_none() && at(&plan, Path::new("/etc/shadow")) != Some(&Source::Names));
+        // Piton's own tools make what is new, but for what is protected.
+        assert_eq!(plan.access(&within("new")), Access::Write);
+        assert_eq!(plan.access(&within(".vscode")), Access::Read);
+        assert_eq!(plan.access(Path::new("/etc/shadow")), Access::None);
+        assert!(plan.is_true());
+        fs::create_dir(within("new")).unwrap();
+        assert!(!plan.is_true(), "what is new is not granted yet");
+    }
+
     fn reach(root: &Path) -> Reach {
         for folder in ["home/.ssh", "home/w/.git/hooks", "home/.cargo/registry", "home/bin", "private"] {
             fs::create_dir_all(root.join(folder)).unwrap();
@@ -402,6 +477,7 @@ mod tests {
         fs::write(root.join("home/w/.git/config"), "").unwrap();
         let root = fs::canonicalize(root).unwrap();
         Reach {
+            backend: Backend::Namespaces,
             workspace: root.join("home/w"),
             write: Write::Workspace,
             home: root.join("home"),

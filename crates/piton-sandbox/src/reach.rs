@@ -1,6 +1,7 @@
 //! What a command may reach: plain data, made by whoever knows the machine and the session.
 
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -9,6 +10,8 @@ use std::path::PathBuf;
 /// What a command may reach. Paths are absolute and real: no link leads on from them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
+    /// What holds it to all this.
+    pub backend: Backend,
     /// The folder that it works in.
     pub workspace: PathBuf,
     /// Whether it may change the workspace.
@@ -30,12 +33,59 @@ pub struct Reach {
 }
 
 impl Reach {
+    /// Where the command's home, `/tmp` and the like are: what its environment has to say.
+    pub(crate) fn settle(&self, env: &mut Vec<(OsString, OsString)>) {
+        /// Folders of the user's, which are elsewhere in the sandbox or not there.
+        const ELSEWHERE: [&str; 5] =
+            ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"];
+        env.retain(|(name, _)| !ELSEWHERE.iter().any(|other| name == other));
+        let (home, tmp) = match self.backend {
+            Backend::Namespaces => (self.home.clone(), PathBuf::from("/tmp")),
+            // Nothing can be put in the place of something else.
+            Backend::Landlock => (self.private.join("home"), self.private.join("tmp")),
+        };
+        let mut set = |name: &str, value: OsString| {
+            env.retain(|(other, _)| other != name);
+            env.push((name.into(), value));
+        };
+        set("HOME", home.into());
+        set("TMPDIR", tmp.into());
+        // Nobody else's files can be made in it, and an archive must not fail for that.
+        if rustix::process::getuid().is_root() {
+            set("TAR_OPTIONS", "--no-same-owner".into());
+        }
+    }
+
     /// Makes the folders of the session's own, readable by their owner alone.
     pub fn make_private(&self) -> io::Result<()> {
         for name in ["root", "home", "tmp"] {
             DirBuilder::new().recursive(true).mode(0o700).create(self.private.join(name))?;
         }
         Ok(())
+    }
+}
+
+/// What holds a command to its reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// Namespaces of its own, in which what it does not reach does not exist; Landlock and seccomp besides.
+    Namespaces,
+    /// Landlock and seccomp alone, where namespaces cannot be had. What is not granted is there, and refused; there are no
+    /// sockets, and a git folder is read-only.
+    Landlock,
+}
+
+impl Backend {
+    /// All, the stronger first.
+    pub const ALL: [Self; 2] = [Self::Namespaces, Self::Landlock];
+
+    /// Its word, as in files and flags.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::Landlock => "landlock",
+        }
     }
 }
 

@@ -3,13 +3,18 @@
 use crate::channel::{Ended, Order, Setup, receive, receive_with, send};
 use crate::error::SandboxError;
 use crate::inspect::inspect;
+use crate::mount::Source;
+use crate::mounts::open_as_named;
 use crate::namespaces;
 use crate::plan::Plan;
-use crate::reach::{Network, Write};
+use crate::reach::{Backend, Network, Reach, Write};
+use rustix::fs::{Mode, OFlags, mkdirat, openat, symlinkat};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 /// A sandbox that waits for its one command, or runs it. Dropped, it and all in it is killed.
@@ -21,15 +26,26 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
+    /// What holds its command.
+    pub fn backend(&self) -> Backend {
+        self.plan.reach().backend
+    }
+
     /// Makes one. `start` starts a program of ours that calls [`crate::first_main`], with this as its standard input; where its
     /// output goes, the command's goes. Call it in a process with one thread, and once.
     pub fn prepare(plan: Plan, start: impl FnOnce(Stdio) -> io::Result<Child>) -> Result<Self, SandboxError> {
         plan.reach().make_private().map_err(SandboxError::First)?;
-        namespaces::enter_user()?;
+        match plan.reach().backend {
+            Backend::Namespaces => namespaces::enter_user()?,
+            Backend::Landlock => link_home(&plan).map_err(SandboxError::First)?,
+        }
         let begin = || -> io::Result<Self> {
             let (channel, theirs) = UnixStream::pair()?;
             let first = start(OwnedFd::from(theirs).into())?;
-            namespaces::drop_capabilities()?;
+            // What we have in a user namespace of our own. Without one they are the user's, who needs them to end a command.
+            if plan.reach().backend == Backend::Namespaces {
+                namespaces::drop_capabilities()?;
+            }
             let sandbox = Self { first, channel, plan };
             send(&sandbox.channel, &sandbox.plan)?;
             Ok(sandbox)
@@ -52,14 +68,10 @@ impl Sandbox {
         }
     }
 
-    /// What it reaches of the network.
-    pub fn network(&self) -> Network {
-        self.plan.reach().network
-    }
-
-    /// Starts the command.
-    pub fn start(&self, order: &Order) -> io::Result<()> {
-        send(&self.channel, order)
+    /// Starts the command. Its home, `/tmp` and the like are what its environment says.
+    pub fn start(&self, mut order: Order) -> io::Result<()> {
+        self.plan.reach().settle(&mut order.env);
+        send(&self.channel, &order)
     }
 
     /// Waits for how it ended; `None`: the sandbox ended first.
@@ -81,13 +93,45 @@ impl Sandbox {
         i32::try_from(self.first.id()).ok().and_then(Pid::from_raw)
     }
 
-    /// Kills everything in it. The kernel ends all of a process namespace with its first process.
+    /// Kills its first process. The kernel ends all of a process namespace with that; where there is none, the caller ends
+    /// what else lives.
     pub fn kill(&self) {
         if let Some(first) = self.first() {
             // Gone is as good.
             let _ = kill_process(first, Signal::KILL);
         }
     }
+}
+
+/// In the command's own home: links to the toolchains and caches of the user's, where nothing can be mounted. A command may have
+/// put something in the way, which is not followed and stays.
+fn link_home(plan: &Plan) -> io::Result<()> {
+    let Reach { home, private, workspace, .. } = plan.reach();
+    let own = open_as_named(&private.join("home"))?;
+    for mount in &plan.mounts {
+        let Source::Machine { from, write: false } = &mount.source else { continue };
+        let Ok(below) = from.strip_prefix(home) else { continue };
+        if !from.starts_with(workspace) && !from.starts_with(private) {
+            // It is a comfort; what stands there instead is the command's own making.
+            let _ = link(&own, below, from);
+        }
+    }
+    Ok(())
+}
+
+/// Makes a link in a folder and folders below it, through no other link.
+fn link(own: &OwnedFd, below: &Path, to: &Path) -> io::Result<()> {
+    let (folders, name) = (below.parent().unwrap_or(Path::new("")), below.file_name().unwrap_or_default());
+    let mut folder = own.try_clone()?;
+    for part in folders {
+        match mkdirat(&folder, part, Mode::from_raw_mode(0o700)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        folder = openat(&folder, part, flags, Mode::empty())?;
+    }
+    Ok(symlinkat(to, &folder, name)?)
 }
 
 impl Drop for Sandbox {

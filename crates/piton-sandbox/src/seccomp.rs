@@ -70,10 +70,21 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
+/// Which sockets can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sockets {
+    /// Those that a network namespace holds.
+    OfOwnNetwork,
+    /// Unix sockets, where somebody else judges which are connected to.
+    AtPaths,
+    /// None but pairs.
+    None,
+}
+
 /// Holds from here on for this process and all that it starts.
-pub(crate) fn apply() -> Result<(), SandboxError> {
+pub(crate) fn apply(sockets: Sockets) -> Result<(), SandboxError> {
     let refuse = u32::try_from(libc::EPERM).unwrap_or_default();
-    install(refused()?, SeccompAction::Errno(refuse))?;
+    install(refused(sockets)?, SeccompAction::Errno(refuse))?;
     // Its flags lie in memory, where no filter can look. Programs take `clone` where it is not there.
     let absent = u32::try_from(libc::ENOSYS).unwrap_or_default();
     install(Rules::from([(libc::SYS_clone3, Vec::new())]), SeccompAction::Errno(absent))?;
@@ -93,7 +104,7 @@ fn install(rules: Rules, action: SeccompAction) -> Result<(), SandboxError> {
     apply_filter(&program).map_err(layer)
 }
 
-fn refused() -> Result<Rules, SandboxError> {
+fn refused(sockets: Sockets) -> Result<Rules, SandboxError> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     let mut any_namespace = Vec::new();
     for bit in (0..31).map(|bit| 1_u64 << bit).filter(|bit| u64::from(NAMESPACES.unsigned_abs()) & bit != 0) {
@@ -102,19 +113,28 @@ fn refused() -> Result<Rules, SandboxError> {
     for call in [libc::SYS_clone, libc::SYS_unshare] {
         rules.insert(call, any_namespace.clone());
     }
-    // Families of sockets that no network namespace holds, or that only speak to the kernel.
-    let others =
-        [libc::AF_VSOCK, libc::AF_PACKET, libc::AF_ALG, libc::AF_BLUETOOTH, libc::AF_CAN, libc::AF_TIPC, libc::AF_XDP];
-    let families = others.map(|family| {
-        rule(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(u32::try_from(family).unwrap_or_default()))
-    });
-    rules.insert(libc::SYS_socket, families.into_iter().collect::<Result<_, _>>()?);
+    rules.insert(libc::SYS_socket, refused_sockets(sockets)?);
     // Bytes put into a terminal's input, as if a person had typed them.
     let typed = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| {
         rule(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(u32::try_from(request).unwrap_or_default()))
     });
     rules.insert(libc::SYS_ioctl, typed.into_iter().collect::<Result<_, _>>()?);
     Ok(rules)
+}
+
+/// By their family. No rule at all refuses each.
+fn refused_sockets(sockets: Sockets) -> Result<Vec<SeccompRule>, SandboxError> {
+    // Those that no network namespace holds, or that only speak to the kernel.
+    const OF_NONE: [libc::c_int; 7] =
+        [libc::AF_VSOCK, libc::AF_PACKET, libc::AF_ALG, libc::AF_BLUETOOTH, libc::AF_CAN, libc::AF_TIPC, libc::AF_XDP];
+    let family = |op, family: libc::c_int| {
+        rule(0, SeccompCmpArgLen::Dword, op, u64::from(u32::try_from(family).unwrap_or_default()))
+    };
+    match sockets {
+        Sockets::OfOwnNetwork => OF_NONE.into_iter().map(|one| family(SeccompCmpOp::Eq, one)).collect(),
+        Sockets::AtPaths => Ok(vec![family(SeccompCmpOp::Ne, libc::AF_UNIX)?]),
+        Sockets::None => Ok(Vec::new()),
+    }
 }
 
 fn rule(argument: u8, len: SeccompCmpArgLen, op: SeccompCmpOp, value: u64) -> Result<SeccompRule, SandboxError> {

@@ -104,7 +104,8 @@ fn newest(root: &Path, pattern: &PathPattern, cx: &ToolContext) -> Newest {
             // What cannot be read is not there.
             let Ok(entry) = entry else { return WalkState::Continue };
             let is_file = entry.file_type().is_some_and(|kind| kind.is_file() || kind.is_symlink());
-            if is_file && pattern.matches(entry.path(), root) {
+            // What the session's files do not reach is not there either.
+            if is_file && pattern.matches(entry.path(), root) && cx.files.real(entry.path()).is_ok() {
                 let modified =
                     entry.metadata().ok().and_then(|meta| meta.modified().ok()).unwrap_or(SystemTime::UNIX_EPOCH);
                 newest.lock().unwrap_or_else(PoisonError::into_inner).add(modified, entry.into_path());

@@ -4,7 +4,6 @@ use crate::input::lenient;
 use crate::limits::{GREP_LINE_CHARS, GREP_MATCHES, GREP_MAX_CONTEXT};
 use crate::paths;
 use crate::plan::{Look, Plan};
-use crate::regular;
 use crate::search::{self, PathPattern};
 use crate::tool::{ToolContext, blocking, cancelled};
 use crate::typed::TypedTool;
@@ -159,8 +158,8 @@ fn search_all(
             if is_file && glob.is_none_or(|glob| glob.matches(entry.path(), root)) {
                 let mut collect = Collect { hits: FileHits::default(), is_binary: false, cancel: &cx.cancel };
                 // A file that cannot be read, or vanishes meanwhile, has no matches.
-                let searched =
-                    regular::open(entry.path()).and_then(|file| searcher.search_file(&regex, &file, &mut collect));
+                let file = cx.files.open(entry.path());
+                let searched = file.and_then(|file| searcher.search_reader(&regex, file, &mut collect));
                 if searched.is_ok() && !collect.is_binary && collect.hits.total > 0 {
                     all.lock().unwrap_or_else(PoisonError::into_inner).add(entry.into_path(), collect.hits);
                 }

@@ -38,4 +38,5 @@ pub mod network;
 pub mod spawn;
 pub mod executor;
 pub mod runner;
+pub mod backend;
 pub mod snapshot;

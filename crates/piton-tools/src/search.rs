@@ -7,6 +7,7 @@ use crate::tool::ToolContext;
 use globset::{GlobBuilder, GlobMatcher};
 use piton_core::call::{CallKind, Outcome};
 use piton_core::question::QuestionBlock;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where to search: the workspace, or what the model named.
@@ -15,9 +16,15 @@ pub(crate) fn root(tool: &str, raw: Option<&str>, cx: &ToolContext) -> Result<Pa
         Some(raw) => paths::resolve(tool, raw, &cx.workspace)?,
         None => cx.workspace.clone(),
     };
-    // Without `.` and `..` in it, so that what is found reads well.
-    root.canonicalize()
-        .map_err(|error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&root, &cx.workspace))))
+    let failed = |error| {
+        Outcome::failed(format!("{tool}: {}: {}", paths::shown(&root, &cx.workspace), io::Error::to_string(&error)))
+    };
+    // Without `.` and `..` in it, so that what is found reads well; and only what the session's files reach.
+    let real = cx.files.real(&root).map_err(failed)?;
+    match cx.files.look(&real).map_err(failed)? {
+        Some(_) => Ok(real),
+        None => Err(failed(io::ErrorKind::NotFound.into())),
+    }
 }
 
 /// The plan of a search for a pattern.

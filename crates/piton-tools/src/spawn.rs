@@ -214,8 +214,8 @@ impl Spawn {
                 command
             }
             Confinement::Sandbox(confined) => {
-                let plan = serde_json::to_string(&Plan::of(&confined.reach))?;
-                let words = [OsStr::new(CONFINE), OsStr::new(&plan)];
+                let plan = Plan::of(&confined.reach).hand_over()?;
+                let words = [OsStr::new(CONFINE), plan.as_os_str()];
                 let words = confined.by.to(words.into_iter().chain(self.argv.iter().map(OsString::as_os_str)));
                 let mut command = Command::new(&confined.by.program);
                 command.args(&words[1..]);

@@ -33,7 +33,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// What a call with this input will access, and the question whether it may; or the outcome of a call that is sure
-    /// to fail, about which nobody is asked. Changes nothing, and is cheap: called before every call.
+    /// to fail, about which nobody is asked. Called before every call, by the loop itself: must neither block nor ask anything
+    /// of the disk. What the question needs from there waits until it is worded ([`QuestionDraft`](crate::plan::QuestionDraft)).
     fn plan(&self, input: &Value, look: &Look) -> Result<Plan, Outcome> {
         let _ = look;
         Ok(Plan::unknown(&self.spec(), input))
@@ -54,7 +55,7 @@ pub trait Tool: Send + Sync {
 /// What a call is given besides its input.
 #[derive(Clone)]
 pub struct ToolContext {
-    /// The call's id: the name of its files in `calls_dir`.
+    /// The call's id, unique in the session.
     pub call: CallId,
     /// The canonical working directory; relative paths are relative to it.
     pub workspace: PathBuf,
@@ -62,8 +63,6 @@ pub struct ToolContext {
     pub boot: Boot,
     /// The session that the call is in.
     pub host: Arc<dyn Host>,
-    /// Where the session keeps what belongs to its calls.
-    pub calls_dir: PathBuf,
     /// Runs shell commands.
     pub executor: Arc<dyn Executor>,
     /// Where output goes while a call is under way.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use piton_sandbox::{Limits, Network, Reach, Write};
+use piton_sandbox::{Backend, Limits, Network, Reach, Write};
 use piton_testkit::executor::{Stage, conforms};
 use piton_tools::executor::Executor;
 use piton_tools::runner::{RunnerCommand, Runners};
@@ -27,6 +27,7 @@ impl Stage for InSandbox {
 
     fn confinement(&self) -> Confinement {
         let reach = Reach {
+            backend: Backend::Namespaces,
             workspace: self.folder().to_path_buf(),
             write: Write::Workspace,
             home: self.folder().join("home"),

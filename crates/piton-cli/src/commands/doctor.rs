@@ -39,8 +39,12 @@ pub(crate) async fn doctor(around: &Surroundings) -> Result<u8> {
         line(tool, &found.map_or("not found".to_owned(), |path| path.display().to_string()));
     }
     claude(&config, around);
-    match sandbox::available(&around.machine) {
-        Ok(()) => line("sandbox", "can be made here; `piton doctor --sandbox` tries to break out of it"),
+    match sandbox::available(&around.machine, config.sandbox.backend.unwrap_or_default()) {
+        Ok(found) => {
+            let without = found.without.map_or_else(String::new, |why| format!(" (no stronger one: {why})"));
+            let backend = found.backend.word();
+            line("sandbox", &format!("by {backend}{without}; `piton doctor --sandbox` tries to break out of it"));
+        }
         Err(why) => line("sandbox", &format!("none can be made here: {why}")),
     }
     Ok(if healthy && models > 0 { 0 } else { crate::out::report::EXIT_FAILED })

@@ -6,10 +6,10 @@ use crate::out::{report, view};
 use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_core::policy::SandboxMode;
-use piton_engine::assemble::sandbox::{by_hand, changed};
+use piton_engine::assemble::sandbox::{available, by_hand, unopened};
 use piton_engine::assemble::{AssembleError, environment};
-use piton_engine::config::{Config, OpenHost};
-use piton_sandbox::{Plan, Source};
+use piton_engine::config::{BackendChoice, Config, OpenHost};
+use piton_sandbox::{Backend, Plan, Source};
 use piton_tools::network::Outlet;
 use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams, output_within};
 use std::ffi::OsString;
@@ -30,12 +30,23 @@ pub(crate) async fn sandbox(args: &SandboxArgs, around: &Surroundings) -> Result
     let mode =
         if args.mode == SandboxMode::ReadOnly.word() { SandboxMode::ReadOnly } else { SandboxMode::WorkspaceWrite };
     let private = tempfile::tempdir().context("no folder can be made for its home")?;
-    let confinement = by_hand(&around.machine, &config, mode, &workspace, private.path().to_path_buf());
+    let choice = args.backend.as_deref().and_then(BackendChoice::of_word).or(config.sandbox.backend);
+    let found =
+        available(&around.machine, choice.unwrap_or_default()).map_err(|why| AssembleError::NoSandbox { why })?;
+    let confinement =
+        by_hand(&around.machine, &config, (mode, found.backend), &workspace, private.path().to_path_buf());
+    if let Confinement::Sandbox(confined) = &confinement
+        && confined.egress.is_none()
+        && let Some(why) = unopened(&config)
+    {
+        view::write_stderr(&format!("piton: {why}\n"));
+    }
     if args.show {
         show(&confinement);
         return Ok(0);
     }
-    let spawn = Spawn::new(args.command.iter().cloned(), &env(&config, around, &confinement), &workspace, confinement);
+    let env = Env::new(environment::for_tools(&around.machine.vars, &config));
+    let spawn = Spawn::new(args.command.iter().cloned(), &env, &workspace, confinement);
     let (mut child, outlet) =
         spawn.start_open(Group::Ours, Streams::inherited()).context("the sandbox cannot be started")?;
     let ended = child.wait().await.context("the sandbox is lost")?;
@@ -44,14 +55,6 @@ pub(crate) async fn sandbox(args: &SandboxArgs, around: &Surroundings) -> Result
     }
     let code = ended.code().unwrap_or_else(|| SIGNALED + ended.signal().unwrap_or_default());
     Ok(u8::try_from(code).unwrap_or(report::EXIT_FAILED))
-}
-
-fn env(config: &Config, around: &Surroundings, confinement: &Confinement) -> Env {
-    let mut env = environment::for_tools(&around.machine.vars, config);
-    if let Confinement::Sandbox(confined) = confinement {
-        changed(&mut env, &confined.reach.home);
-    }
-    Env::new(env)
 }
 
 /// What a command sees, path by path.
@@ -66,7 +69,8 @@ fn show(confinement: &Confinement) {
             Source::Cache { .. } => "read; what is written ends with the command".to_owned(),
             Source::Link(to) => format!("link to {}", to.display()),
             Source::EmptyFolder | Source::EmptyFile => "empty".to_owned(),
-            Source::Processes => "the sandbox's own processes".to_owned(),
+            Source::Names => "names".to_owned(),
+            Source::Processes => "processes".to_owned(),
             Source::Devices => "null, zero, full, random, urandom, tty, pts, shm".to_owned(),
         };
         view::write_stdout(&format!("{:<44} {what}\n", mount.at.display()));
@@ -113,42 +117,65 @@ const ATTEMPTS: &[Attempt] = &[
     by_root_only("no rights are won", "grep -q 'CapEff:.*[1-9a-f]' /proc/self/status"),
 ];
 
-/// What must work all the same.
-const WORK: &[(&str, &str)] = &[
-    ("the workspace is written", "echo x > file && rm file"),
-    ("/tmp and the home are written", "echo x > /tmp/x && echo x > \"$HOME/x\""),
-    ("commits are made", "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"),
+/// What must work all the same, and whether Landlock alone can let it.
+const WORK: &[(&str, &str, bool)] = &[
+    ("the workspace is written", "echo x > sub/file && rm sub/file", true),
+    ("/tmp and the home are written", "echo x > \"$TMPDIR/x\" && echo x > \"$HOME/x\"", true),
+    ("a file is made at the top", "echo x > file && rm file", false),
+    ("commits are made", "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x", false),
     (
         "a server listens on lo",
         "python3 -c \"import socket; s = socket.create_server(('127.0.0.1', 0)); socket.create_connection(s.getsockname())\"",
+        false,
     ),
 ];
 
-/// Tries to break each guarantee. The exit code is 0 only if all hold and all work is done.
+/// Tries to break each guarantee under each backend. The exit code is 0 only if all hold and all work is done.
 pub(crate) async fn prove(around: &Surroundings) -> Result<u8> {
-    let folder = tempfile::tempdir_in(around.machine.data_dir.parent().unwrap_or(Path::new("/tmp")));
+    let mut all_hold = true;
+    let mut missing = Vec::new();
+    for backend in Backend::ALL {
+        match available(&around.machine, BackendChoice::Only(backend)) {
+            Ok(_) => {
+                view::write_stdout(&format!("{}:\n", backend.word()));
+                all_hold &= prove_one(around, backend)?;
+            }
+            Err(why) => {
+                view::write_stdout(&format!("{}: none can be made here: {why}\n", backend.word()));
+                missing.push(why);
+            }
+        }
+    }
+    if missing.len() == Backend::ALL.len() {
+        return Err(AssembleError::NoSandbox { why: missing.join("; ") }.into());
+    }
+    Ok(if all_hold { 0 } else { report::EXIT_FAILED })
+}
+
+/// Whether all holds under one backend.
+fn prove_one(around: &Surroundings, backend: Backend) -> Result<bool> {
+    // Beside Piton's own, which no command sees, and not in `/tmp`, which is another one in a sandbox.
+    let beside = around.machine.data_dir.parent().unwrap_or(Path::new("/"));
+    let folder = fs::create_dir_all(beside).and_then(|()| tempfile::tempdir_in(beside));
     let folder = folder.context("no folder can be made to try it in")?;
     let root = folder.path().canonicalize().context("the folder to try it in is gone")?;
     let outside = root.join("outside");
-    let prepared = ["outside", "workspace"].into_iter().try_for_each(|name| fs::create_dir(root.join(name)));
+    let prepared = ["outside", "workspace/sub"].into_iter().try_for_each(|name| fs::create_dir_all(root.join(name)));
     prepared.and_then(|()| fs::write(outside.join("secret"), "canary")).context("cannot write there")?;
     let server = TcpListener::bind(("127.0.0.1", 0)).context("cannot listen on this machine")?;
     let socket = UnixListener::bind(outside.join("socket")).context("cannot listen at a path")?;
     let port = server.local_addr().context("a server without an address")?.port();
     let config = Config::default();
     let workspace = root.join("workspace");
-    let confinement = by_hand(&around.machine, &config, SandboxMode::WorkspaceWrite, &workspace, root.join("private"));
-    let mut env = env(&config, around, &confinement);
+    let wanted = (SandboxMode::WorkspaceWrite, backend);
+    let confinement = by_hand(&around.machine, &config, wanted, &workspace, root.join("private"));
+    let mut env = Env::new(environment::for_tools(&around.machine.vars, &config));
     let values: [(&str, OsString); 3] =
         [("OUT", outside.into()), ("PORT", port.to_string().into()), ("PID", std::process::id().to_string().into())];
     Env::make_mut(&mut env).extend(values.map(|(name, value)| (name.into(), value)));
     let within = |script: &str| run(script, &env, &workspace, confinement.clone());
     let without = |script: &str| run(script, &env, &workspace, Confinement::Model);
     without("git init -q .").context("git is not there")?;
-    if let Err(error) = within("true") {
-        let why = error.to_string().trim_start_matches("piton: ").to_owned();
-        return Err(AssembleError::NoSandbox { why }.into());
-    }
     let mut all_hold = true;
     for attempt in ATTEMPTS {
         let holds = within(attempt.script).is_err();
@@ -159,16 +186,21 @@ pub(crate) async fn prove(around: &Surroundings) -> Result<u8> {
         };
         all_hold &= holds;
         let what = if holds { format!("blocked{outside}") } else { "NOT BLOCKED".to_owned() };
-        view::write_stdout(&format!("{:<32} {what}\n", attempt.guarantee));
+        view::write_stdout(&format!("  {:<32} {what}\n", attempt.guarantee));
     }
-    for (work, script) in WORK {
+    for (work, script, by_landlock) in WORK {
         let works = within(script);
-        all_hold &= works.is_ok();
-        let what = works.map_or_else(|error| format!("FAILS: {error}"), |()| "works".to_owned());
-        view::write_stdout(&format!("{work:<32} {what}\n"));
+        let is_expected = *by_landlock || backend != Backend::Landlock;
+        all_hold &= works.is_ok() || !is_expected;
+        let what = match works {
+            Ok(()) => "works".to_owned(),
+            Err(error) if is_expected => format!("FAILS: {error}"),
+            Err(_) => "not under Landlock alone".to_owned(),
+        };
+        view::write_stdout(&format!("  {work:<32} {what}\n"));
     }
     drop((server, socket));
-    Ok(if all_hold { 0 } else { report::EXIT_FAILED })
+    Ok(all_hold)
 }
 
 /// Runs a script, which fails unless it exits with 0.

@@ -28,6 +28,21 @@ fn flags_win_over_variables_and_those_over_files() {
 }
 
 #[test]
+fn the_permission_mode_is_that_of_a_flag_else_of_a_variable_else_of_the_file() {
+    for (args, variable, expected) in
+        [(&["--mode", "auto"][..], "accept-edits", "auto"), (&[], "accept-edits", "accept-edits"), (&[], "", "plan")]
+    {
+        let stage = stage();
+        stage.home.write("config.toml", "permission_mode = \"plan\"\n");
+        let mut command = stage
+            .piton(&[&["run", "--model", "openai-chat/test-model", "go", "--format", "stream-json"], args].concat());
+        command.env("PITON_PERMISSION_MODE", variable);
+        let ran = Ran::of(command);
+        assert_eq!(ran.all("turn_started").pop().expect(&ran.stderr)["policy"]["permission_mode"], expected);
+    }
+}
+
+#[test]
 fn what_a_repository_says_counts_once_it_is_trusted_and_until_it_is_changed() {
     let stage = stage().with_config("[limits]\nmax_steps = 3\n");
     stage.workspace.write(PROJECT, "[limits]\nmax_steps = 2\n");

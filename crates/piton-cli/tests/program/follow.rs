@@ -453,6 +453,8 @@ fn model_mode_tools_and_title_are_changed_beside_the_process_that_runs_the_sessi
     shown.expect_stdout(&["[from the next turn on: permission mode accept-edits]"]);
     let resumed = Ran::of(stage.piton(&["run", "--resume", &id, "once more", "--format", "stream-json"]));
     assert_eq!(resumed.all("turn_started").pop().unwrap()["policy"]["permission_mode"], "accept-edits");
+    let set = ["run", "--resume", &id, "--set", "permission_mode=plan", "and again", "--format", "stream-json"];
+    assert_eq!(Ran::of(stage.piton(&set)).all("turn_started").pop().unwrap()["policy"]["permission_mode"], "plan");
     session(&["model", &id, "nobody/other"]).expect_code(2);
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "tests start the binary, in an environment of their own")]
 
+mod attacks;
 mod auth;
 mod bad_input;
 mod branches;

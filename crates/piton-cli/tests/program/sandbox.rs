@@ -46,6 +46,30 @@ fn commands_and_file_tools_reach_the_workspace_and_nothing_else() {
 }
 
 #[test]
+fn searches_reach_no_more_than_commands() {
+    let secret = "secret-of-the-home";
+    let home = json!("~");
+    let stage = calls([
+        ("grep", json!({"pattern": "secret-of", "path": home})),
+        ("glob", json!({"pattern": "*.toml", "path": home})),
+        ("grep", json!({"pattern": "secret-of", "path": "/"})),
+        ("grep", json!({"pattern": "root", "path": "/etc/shadow"})),
+        ("grep", json!({"pattern": "here"})),
+        ("glob", json!({"pattern": "link*"})),
+    ]);
+    let stage = stage.with_config(&format!("# {secret}\n"));
+    stage.workspace.write("file", "found here\n");
+    std::os::unix::fs::symlink("/etc/shadow", stage.workspace.path().join("link")).unwrap();
+    let outcomes = outcomes(&stage, &["--sandbox", "workspace-write", "go"]);
+    for outcome in &outcomes[..4] {
+        let text = text(outcome);
+        assert!(!text.contains(secret) && !text.contains("config.toml") && !text.contains("root:"), "{text}");
+    }
+    assert!(text(&outcomes[4]).contains("found here"), "{}", text(&outcomes[4]));
+    assert!(!text(&outcomes[5]).contains("link\n"), "{}", text(&outcomes[5]));
+}
+
+#[test]
 fn a_folder_to_read_that_does_not_exist_is_named() {
     let stage = calls([("bash", json!({"command": "true"}))]).with_config("[sandbox]\nread = [\"/nowhere/at-all\"]\n");
     let ran = stage.run(&["--sandbox", "workspace-write", "go"]).expect_code(0);
@@ -100,17 +124,36 @@ fn the_doctor_tries_each_guarantee() {
     assert!(said.matches("blocked (it works outside the sandbox)").count() >= 9, "{said}");
 }
 
-#[test]
-fn where_none_can_be_made_nothing_is_started() {
-    let stage = calls([("bash", json!({"command": "touch ran"}))]);
-    let piton = stage.run_command(&["--sandbox", "workspace-write", "go"]);
-    // A namespace in which no further one may be made: the limit is its own.
+/// Runs it in a namespace in which no further one may be made: the limit is its own.
+fn run_without_namespaces(stage: &Stage, args: &[&str]) -> Output {
+    let piton = stage.run_command(args);
     let words: Vec<_> =
         std::iter::once(piton.get_program()).chain(piton.get_args()).map(std::ffi::OsStr::to_owned).collect();
     let mut inside = std::process::Command::new("unshare");
     inside.args(["-Ur", "sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"", "sh"]).args(words);
     inside.env_clear().envs(piton.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let ran = inside.current_dir(stage.workspace.path()).output().unwrap();
+    inside.current_dir(stage.workspace.path()).output().unwrap()
+}
+
+#[test]
+fn where_there_are_no_namespaces_landlock_holds_and_it_is_said_what_is_weaker() {
+    let stage = calls([("bash", json!({"command": "echo x > sub/made; echo x > .git/config; cat /etc/shadow"}))]);
+    stage.workspace.write("sub/file", "");
+    stage.workspace.write(".git/config", "as it was");
+    let ran = run_without_namespaces(&stage, &["go"]);
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    assert!(said.contains("Landlock alone, which is weaker"), "{said}");
+    assert!(said.contains("`sudo sysctl user.max_user_namespaces=15000` mends it"), "{said}");
+    assert!(stage.workspace.has("sub/made"));
+    assert_eq!(stage.workspace.read(".git/config"), "as it was");
+    assert!(!String::from_utf8_lossy(&ran.stdout).contains("root:"), "{ran:?}");
+}
+
+#[test]
+fn where_none_can_be_made_nothing_is_started() {
+    let stage = calls([("bash", json!({"command": "touch ran"}))]);
+    let ran = run_without_namespaces(&stage, &["--set", "sandbox.backend=namespaces", "go"]);
     assert_eq!(ran.status.code(), Some(12), "{ran:?}");
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(said.contains("no sandbox can be made here") && said.contains("--sandbox off"), "{said}");

@@ -25,7 +25,7 @@ use crate::progress::{self, Circle, Compare, NoProgress, Seen, Stuck};
 use crate::question::Decision;
 use crate::question::{Choice, Question, QuestionBlock};
 use crate::retry::{self, Failures};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// What the model is told when its reply ended for a reason that nobody knows.
@@ -91,7 +91,8 @@ pub(super) struct Work {
     /// Nothing was said yet since it works in this folder.
     pub(super) is_new_here: bool,
     pub(super) transcript: Vec<TranscriptEntry>,
-    pub(super) heard: HashSet<MessageId>,
+    /// Every message that was ever said here, and where it is on record.
+    pub(super) heard: HashMap<MessageId, Seq>,
     pub(super) waiting: VecDeque<Waiting>,
     /// What hooks tell the model at the next step's beginning.
     pub(super) notes: Vec<String>,
@@ -228,10 +229,13 @@ pub(super) enum Spoken {
     WhileEnding,
 }
 impl Work {
-    pub(super) fn hear(&mut self, phase: Phase, id: &MessageId, parts: &mut Vec<Part>, delivery: Delivery) -> Phase {
-        if !self.heard.insert(id.clone()) {
+    /// Takes in something said, which is on record at `seq`. What was said before is not said again.
+    pub(super) fn hear(&mut self, phase: Phase, said: &mut Event, seq: Seq) -> Phase {
+        let Event::UserSpoke { message: id, parts, delivery } = said else { return phase };
+        if self.heard.get(id) != Some(&seq) {
             return phase;
         }
+        let delivery = *delivery;
         let is_first_here = std::mem::take(&mut self.is_new_here);
         // What hooks say at a session's start stands before the words that it starts with.
         if matches!(phase, Phase::Idle | Phase::Held) {
@@ -774,7 +778,10 @@ impl Work {
                 self.workspace.clone_from(workspace);
                 self.parent.clone_from(parent);
             }
-            Event::UserSpoke { message, .. } => self.context.note_words(message, record.seq),
+            Event::UserSpoke { message, .. } => {
+                self.heard.entry(message.clone()).or_insert(record.seq);
+                self.context.note_words(message, record.seq);
+            }
             Event::TitleGiven { title, by } if by.names(title) => {
                 self.title = Some(title.clone()).filter(|title| !title.is_empty());
             }

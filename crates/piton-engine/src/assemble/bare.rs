@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::context;
 use crate::engine::{Attendance, Engine, Settings};
 use piton_models::model::{Model, Nobody};
+use piton_tools::backend::Local;
 use piton_tools::snapshot::{self, Snapshots};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 pub fn settings(model: Arc<dyn Model>, machine: &Machine, workspace: &Path) -> Settings {
     let mut settings = Settings::new(model);
     settings.attendance = Attendance::Unattended;
-    settings.runner = Some(super::sandbox::runner(machine));
+    settings.backend = Arc::new(Local { runner: Some(super::sandbox::runner(machine)) });
     settings.env = Arc::new(environment::for_tools(&machine.vars, &Config::default()));
     settings.shares_runtime = false;
     settings.snapshots = snapshots(machine, workspace);

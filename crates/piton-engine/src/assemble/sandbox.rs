@@ -4,17 +4,16 @@
 //! container may forbid what they allow. That it could is only believed to spare the trial. The runner starts nothing without its
 //! sandbox, whatever is written here.
 
-use super::environment;
 use super::error::AssembleError;
 use super::machine::Machine;
 use super::notice::Notice;
 use super::wishes::Wishes;
-use crate::config::{Config, OpenHost};
+use crate::config::{BackendChoice, Config, OpenHost};
 use crate::settings::{SandboxSettings, network};
 use piton_core::permission::{Action, PermissionMode};
 use piton_core::policy::{Policy, SandboxMode};
 use piton_http::egress::{Egress, HostRule};
-use piton_sandbox::{Limits, Reach, Write};
+use piton_sandbox::{Backend, Limits, Reach, Write};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::spawn::{Confined, Confinement, Env, Group, Spawn, Streams, output_within};
 use piton_tools::{private, regular};
@@ -27,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What is chosen where nothing is said.
-const DEFAULT: SandboxMode = SandboxMode::Off;
+const DEFAULT: SandboxMode = SandboxMode::WorkspaceWrite;
 /// How long a trial may take. It takes a hundredth of that.
 const TRIAL: Duration = Duration::from_secs(5);
 
@@ -47,17 +46,22 @@ pub(super) fn settings(
         }
         return Ok(None);
     };
-    let settings = self::chosen(machine, config, write);
     for folder in config.sandbox.read.iter().filter(|folder| !folder.exists()) {
         notices.push(Notice::new(format!(
             "{} of [sandbox] read does not exist; nothing is shown there",
             folder.display()
         )));
     }
-    match available(machine) {
-        Ok(()) => {
+    match available(machine, config.sandbox.backend.unwrap_or_default()) {
+        Ok(Available { backend, without }) => {
             policy.sandbox = chosen;
-            policy.net = config.sandbox.net.iter().map(|OpenHost(rule)| rule.to_string()).collect();
+            policy.sandbox_backend = Some(backend.word().to_owned());
+            notices.extend(without.map(|why| Notice::new(weaker(&why))));
+            let settings = self::chosen(machine, config, write, backend);
+            match &settings.egress {
+                Some(egress) => policy.net = egress.rules().iter().map(ToString::to_string).collect(),
+                None => notices.extend(unopened(config).map(Notice::new)),
+            }
             Ok(Some(settings))
         }
         Err(why) if !wishes.is_watched || policy.mode == PermissionMode::Auto || !config.check.commands.is_empty() => {
@@ -84,21 +88,33 @@ fn write(mode: SandboxMode) -> Option<Write> {
     }
 }
 
-fn chosen(machine: &Machine, config: &Config, write: Write) -> SandboxSettings {
+fn chosen(machine: &Machine, config: &Config, write: Write, backend: Backend) -> SandboxSettings {
     SandboxSettings {
+        backend,
         write,
         home: home(machine),
         read: config.sandbox.read.iter().filter_map(|folder| fs::canonicalize(folder).ok()).collect(),
         hidden: vec![machine.data_dir.clone(), machine.config_file.clone()],
         limits: limits(config),
-        egress: egress(config),
+        egress: egress(config, backend),
+        by: runner(machine),
     }
 }
 
 /// The hosts that are open; `None`: none is.
-fn egress(config: &Config) -> Option<Arc<Egress>> {
+fn egress(config: &Config, backend: Backend) -> Option<Arc<Egress>> {
     let rules: Vec<HostRule> = config.sandbox.net.iter().map(|OpenHost(rule)| rule.clone()).collect();
-    (!rules.is_empty()).then(|| Arc::new(Egress::new(rules)))
+    match backend {
+        Backend::Namespaces => (!rules.is_empty()).then(|| Arc::new(Egress::new(rules))),
+        Backend::Landlock => None,
+    }
+}
+
+/// What is said of hosts that were to be open where none can be.
+pub fn unopened(config: &Config) -> Option<&'static str> {
+    (!config.sandbox.net.is_empty()).then_some(
+        "hosts cannot be opened here (--net, [sandbox] net): Landlock alone leaves commands without any network",
+    )
 }
 
 /// The user's home, by its real name.
@@ -118,52 +134,99 @@ fn limits(config: &Config) -> Limits {
     }
 }
 
-/// What a sandbox changes in the environment of its commands: what they look for is elsewhere in it.
-pub fn changed(env: &mut environment::Variables, home: &Path) {
-    let mut set = |name: &str, value: OsString| drop(env.insert(name.into(), value));
-    set("HOME", home.into());
-    set("TMPDIR", "/tmp".into());
-    // Nobody else's files can be made in it, and an archive must not fail for that.
-    if rustix::process::getuid().is_root() {
-        set("TAR_OPTIONS", "--no-same-owner".into());
-    }
+/// What holds commands here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Available {
+    /// The strongest of those that were wanted.
+    pub backend: Backend,
+    /// Why there is no stronger one.
+    pub without: Option<String>,
 }
 
-/// Whether a sandbox can be made here; if not, why.
-pub fn available(machine: &Machine) -> Result<(), String> {
-    let now = Tried::now(machine);
+/// Which sandbox can be made here; if none, why.
+pub fn available(machine: &Machine, choice: BackendChoice) -> Result<Available, String> {
+    let here = Here::now(machine);
     let file = machine.data_dir.join("sandbox.json");
     let known = regular::whole(&file, regular::SETTINGS_BYTES)
         .ok()
-        .and_then(|bytes| serde_json::from_slice::<Tried>(&bytes).ok());
-    if now.is_some() && known == now {
-        return Ok(());
+        .and_then(|bytes| serde_json::from_slice::<Known>(&bytes).ok())
+        .filter(|known| here.as_ref() == Some(&known.here));
+    if let Some(Known { backend, without, .. }) = known {
+        match choice {
+            BackendChoice::Auto => return Ok(Available { backend, without }),
+            BackendChoice::Only(wanted) if wanted == backend => return Ok(Available { backend, without: None }),
+            BackendChoice::Only(_) => {}
+        }
     }
-    try_out(machine)?;
-    if let Some(now) = now {
+    let found = find(machine, choice)?;
+    if let (Some(here), BackendChoice::Auto) = (here, choice) {
+        let known = Known { here, backend: found.backend, without: found.without.clone() };
         // Without it the next start tries again.
         let _ = private::make_folder(&machine.data_dir)
-            .and_then(|()| private::write(&file, &serde_json::to_vec(&now).unwrap_or_default()));
+            .and_then(|()| private::write(&file, &serde_json::to_vec(&known).unwrap_or_default()));
     }
-    Ok(())
+    Ok(found)
 }
 
-/// What a trial that went well is good for.
+/// Tries one after the other.
+fn find(machine: &Machine, choice: BackendChoice) -> Result<Available, String> {
+    let mut without: Vec<String> = Vec::new();
+    for backend in choice.candidates() {
+        match try_out(machine, backend) {
+            Ok(()) => return Ok(Available { backend, without: without.into_iter().next() }),
+            Err(why) => without.push(why),
+        }
+    }
+    Err(without.join("; "))
+}
+
+/// What a trial told, and where that is so.
+#[derive(Debug, Serialize, Deserialize)]
+struct Known {
+    here: Here,
+    backend: Backend,
+    without: Option<String>,
+}
+
+/// What the answer of a trial depends on.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Tried {
+struct Here {
     boot: String,
     user: u32,
+    /// What the kernel lets whom do: the settings that are known, and our capabilities.
+    rights: Vec<Option<String>>,
     program: PathBuf,
     inode: u64,
     changed: i64,
 }
 
-impl Tried {
+/// What keeps users from namespaces: where it is set, the value that does, and the one that does not.
+const SETTINGS: [(&str, &str, &str); 3] = [
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+    ("kernel.unprivileged_userns_clone", "0", "1"),
+    ("user.max_user_namespaces", "0", "15000"),
+];
+
+fn setting(name: &str) -> Option<String> {
+    let text = fs::read_to_string(Path::new("/proc/sys").join(name.replace('.', "/"))).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// The command that lets a user make namespaces, where one is known.
+fn mend() -> Option<String> {
+    let (name, _, good) = SETTINGS.iter().find(|(name, bad, _)| setting(name).as_deref() == Some(bad))?;
+    Some(format!("sudo sysctl {name}={good}"))
+}
+
+impl Here {
     fn now(machine: &Machine) -> Option<Self> {
         let program = fs::metadata(&machine.exe).ok()?;
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        let capabilities = status.lines().find(|line| line.starts_with("CapEff:")).map(ToOwned::to_owned);
         Some(Self {
             boot: fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?,
             user: rustix::process::getuid().as_raw(),
+            rights: SETTINGS.iter().map(|(name, ..)| setting(name)).chain([capabilities]).collect(),
             program: machine.exe.clone(),
             inode: program.ino(),
             changed: program.ctime(),
@@ -171,38 +234,38 @@ impl Tried {
     }
 }
 
+/// One line on what is weaker than it could be, and how to mend it.
+fn weaker(why: &str) -> String {
+    let mend = mend().map_or_else(String::new, |command| format!("; `{command}` mends it"));
+    format!(
+        "the sandbox is Landlock alone, which is weaker: no sockets, .git is read-only, nothing new at the top of a repository \
+         ({why}{mend})"
+    )
+}
+
 /// What is needed to run a command in a sandbox by hand: in this workspace, with a home and a `/tmp` in the folder `private`.
 pub fn by_hand(
     machine: &Machine,
     config: &Config,
-    mode: SandboxMode,
+    (mode, backend): (SandboxMode, Backend),
     workspace: &Path,
     private: PathBuf,
 ) -> Confinement {
     let Some(write) = write(mode) else { return Confinement::Model };
-    let SandboxSettings { home, read, hidden, limits, egress, .. } = chosen(machine, config, write);
+    let SandboxSettings { home, read, hidden, limits, by, egress, .. } = chosen(machine, config, write, backend);
     let path = std::env::split_paths(machine.var("PATH").unwrap_or_default()).filter(|folder| folder.is_absolute());
-    let reach = Reach {
-        workspace: workspace.to_path_buf(),
-        write,
-        home,
-        private,
-        path: path.collect(),
-        read,
-        hidden,
-        limits,
-        network: network(egress.as_deref()),
-    };
-    Confinement::Sandbox(Arc::new(Confined { reach, by: runner(machine), egress }))
+    let (workspace, path, network) = (workspace.to_path_buf(), path.collect(), network(egress.as_deref()));
+    let reach = Reach { backend, workspace, write, home, private, path, read, hidden, limits, network };
+    Confinement::Sandbox(Arc::new(Confined { reach, by, egress }))
 }
 
-fn try_out(machine: &Machine) -> Result<(), String> {
+fn try_out(machine: &Machine, backend: Backend) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let workspace = folder.path().join("workspace");
     let made = fs::create_dir(&workspace).and_then(|()| fs::canonicalize(&workspace));
     let workspace = made.map_err(|error| error.to_string())?;
-    let confinement =
-        by_hand(machine, &Config::default(), SandboxMode::WorkspaceWrite, &workspace, folder.path().join("private"));
+    let wanted = (SandboxMode::WorkspaceWrite, backend);
+    let confinement = by_hand(machine, &Config::default(), wanted, &workspace, folder.path().join("private"));
     let env = Env::new([("PATH".into(), "/usr/bin:/bin".into())].into());
     let spawn = Spawn::new(["true"], &env, &workspace, confinement);
     let child = spawn.start(Group::Own, Streams::caught()).map_err(|error| error.to_string())?;

@@ -24,7 +24,8 @@ pub(super) fn of(policy: &Policy) -> Table {
         ("undo", table(vec![Some(("snapshots", Value::from(true))), number("max_size", SNAPSHOT_BYTES / 1_000_000)])),
     ];
     let tables = said.into_iter().map(|(name, table)| (name.to_owned(), Value::Table(table)));
-    tables.chain([("preset".to_owned(), Value::from(policy.preset.as_str()))]).collect()
+    let words = [("preset", policy.preset.as_str()), ("permission_mode", policy.mode.name())];
+    tables.chain(words.map(|(key, word)| (key.to_owned(), Value::from(word)))).collect()
 }
 
 /// What a table says, key by key. A number that does not fit is no limit that anybody could feel.

@@ -413,7 +413,9 @@ fn leaves(table: &Table) -> BTreeMap<KeyPath, &Value> {
 fn is_only_the_users(way: &[String]) -> bool {
     let way: Vec<&str> = way.iter().map(String::as_str).collect();
     match way.as_slice() {
-        ["keys_for_tools"] | ["http", "proxy" | "no_proxy" | "ca_file"] | ["otel" | "sandbox", ..] => true,
+        ["keys_for_tools" | "permission_mode"]
+        | ["http", "proxy" | "no_proxy" | "ca_file"]
+        | ["otel" | "sandbox", ..] => true,
         ["providers", _, key, ..] => ["protocol", "base_url", "key_variable", "key_command", "ca_file"].contains(key),
         _ => false,
     }
@@ -571,6 +573,7 @@ mod tests {
             ("[http]\nproxy = \"http://evil\"", "http.proxy"),
             ("keys_for_tools = [\"OPENAI_API_KEY\"]", "keys_for_tools"),
             ("keys_for_tools = []", "keys_for_tools"),
+            ("permission_mode = \"auto\"", "permission_mode"),
             ("[providers.openai]\nca_file = \"ca.pem\"", "providers.openai.ca_file"),
         ] {
             let error = layers("", text, &[]).expect_err(text).to_string();

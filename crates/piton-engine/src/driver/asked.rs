@@ -4,7 +4,7 @@ use super::line::{NewPrompt, Waiting};
 use super::{Driver, Stage};
 use crate::error::EngineError;
 use crate::inbox::{Asked, Asker};
-use crate::jobs::{Key, SideJob, UserMessage, answer, fork, title};
+use crate::jobs::{Key, SideJob, UserMessage, answer, find_answer, fork, title};
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, TitledBy};
 use piton_core::ids::{MessageId, Seq};
@@ -15,9 +15,9 @@ const MOST_WAITING: usize = 64;
 const PROMPT_BYTES: usize = 16 << 20;
 
 impl Driver {
-    pub(super) async fn take_request(&mut self, asked: Asked) {
+    pub(super) fn take_request(&mut self, asked: Asked) {
         match asked {
-            Asked::Request(request, asker) => self.obey(request, asker).await,
+            Asked::Request(request, asker) => self.obey(request, asker),
             Asked::LeaveWhenAnswered => self.askers.leave_when_answered(),
             Asked::Close => {
                 self.pause(false);
@@ -27,15 +27,15 @@ impl Driver {
         }
     }
 
-    pub(super) async fn obey(&mut self, request: Request, asker: Asker) {
+    pub(super) fn obey(&mut self, request: Request, asker: Asker) {
         match request {
-            Request::Prompt(prompt) => self.prompted(prompt, asker).await,
+            Request::Prompt(prompt) => self.prompted(&prompt, asker),
             Request::GoOn {} => self.wait_for_turn(asker),
             Request::Cancel {} => {
                 self.cancel(Canceller::User);
                 self.wait_for_turn(asker);
             }
-            Request::Answer(answer) => self.answered(answer, asker).await,
+            Request::Answer(answer) => self.answered(answer, asker),
             Request::Pause {} => self.pause_for(true, &asker),
             Request::Continue {} => self.pause_for(false, &asker),
             Request::Compact(wanted) => self.compact(wanted, asker),
@@ -65,10 +65,10 @@ impl Driver {
         }
     }
 
-    async fn prompted(&mut self, prompt: Prompt, asker: Asker) {
+    fn prompted(&mut self, prompt: &Prompt, asker: Asker) {
         let message = prompt.message.clone().unwrap_or_else(|| self.services.world.message_id());
-        if self.session.has_heard(&message) {
-            return self.heard_before(message, prompt.wait, asker).await;
+        if let Some(seq) = self.session.heard_at(&message) {
+            return self.heard_before(message, seq, prompt.wait, asker);
         }
         let bytes = prompt.bytes();
         if bytes > PROMPT_BYTES {
@@ -84,19 +84,11 @@ impl Driver {
             self.cancel(Canceller::User);
         }
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
-        self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery }, wait, asker }).await;
+        self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery }, wait, asker });
     }
 
     /// A prompt that is repeated waits for the same turn.
-    async fn heard_before(&mut self, message: MessageId, wait: bool, asker: Asker) {
-        let seq = self
-            .services
-            .stored
-            .records()
-            .await
-            .ok()
-            .and_then(|records| seq_of(&records, &message))
-            .unwrap_or_default();
+    fn heard_before(&mut self, message: MessageId, seq: Seq, wait: bool, asker: Asker) {
         if self.session.is_at_rest() {
             asker.tell(Reply::Accepted(piton_core::client::Accepted { message, seq }));
             asker.refuse(EngineError::AtRest);
@@ -119,18 +111,11 @@ impl Driver {
         asker.tell(Reply::State { paused });
     }
 
-    async fn answered(&mut self, given: Answer, asker: Asker) {
+    fn answered(&mut self, given: Answer, asker: Asker) {
         let Answer { subject, decision, shown } = given;
         let Some(open) = self.session.question(&subject) else {
-            let records = self.services.stored.records().await.unwrap_or_default();
-            let given = records.iter().rev().find_map(|record| match &record.event {
-                Event::ApprovalGiven { subject: about, decision, by } if *about == subject => {
-                    Some((decision.clone(), *by))
-                }
-                _ => None,
-            });
-            let (given, by) = given.map_or((None, None), |(decision, by)| (Some(decision), by));
-            return asker.tell(Reply::NotOpen { subject, given, by });
+            let task = find_answer(subject, asker, &self.context());
+            return self.jobs.put_ready(Key::Side(SideJob::Find), task);
         };
         if shown.is_some_and(|shown| shown != open.shown) {
             return asker.refuse(EngineError::OtherQuestion { subject });
@@ -165,9 +150,4 @@ impl Driver {
             self.askers.tell_ended();
         }
     }
-}
-
-fn seq_of(records: &[piton_core::event::Record], message: &MessageId) -> Option<Seq> {
-    let is_it = |event: &Event| matches!(event, Event::UserSpoke { message: said, .. } if said == message);
-    records.iter().find(|record| is_it(&record.event)).map(|record| record.seq)
 }

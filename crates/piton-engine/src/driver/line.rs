@@ -32,7 +32,7 @@ pub(super) struct Line {
 pub(super) enum Waiting {
     Prompt {
         id: MessageId,
-        /// `None` while hooks see it.
+        /// `None` while hooks see it, or what it refers to is read.
         message: Option<UserMessage>,
         wait: bool,
         asker: Asker,
@@ -105,24 +105,19 @@ impl Line {
 }
 
 impl Driver {
-    /// Hears what somebody says; hooks may have to see it first.
-    pub(super) async fn speak(&mut self, prompt: NewPrompt) {
+    /// Hears what somebody says: at once, where no hook has to see it first and nothing has to be read for it.
+    pub(super) fn speak(&mut self, prompt: NewPrompt) {
         let NewPrompt { message, wait, asker } = prompt;
         let id = message.id.clone();
-        if self.awaits_start_hooks() || self.services.hooks.want(HookPoint::Prompt) || !self.line.waiting.is_empty() {
-            self.line.waiting.push_back(Waiting::Prompt { id, message: Some(message), wait, asker });
-            return self.move_up();
-        }
-        let cx = self.context();
-        match hear(message, &cx).await {
+        let has_to_wait =
+            self.awaits_start_hooks() || self.services.hooks.want(HookPoint::Prompt) || !self.line.waiting.is_empty();
+        let heard = if has_to_wait { Err(message) } else { hear(message, &self.context()) };
+        match heard {
             Ok(events) => {
                 self.record_all(events);
                 self.askers.wait_for_answer(id, self.recorder.last_seq(), wait, asker);
             }
-            Err(error) => {
-                asker.refuse(error);
-                self.leave_if_answered();
-            }
+            Err(message) => self.queue(Waiting::Prompt { id, message: Some(message), wait, asker }),
         }
     }
 
@@ -329,7 +324,7 @@ impl Driver {
             self.jobs.drop_side(SideJob::Line);
         }
         let policy = &self.services.settings.policy;
-        let own = "it was stopped before hooks had let pass what was said; that is not on record".to_owned();
+        let own = "canceled before the message was accepted; nothing of it was recorded".to_owned();
         let why = policy.replies.words.ending(TurnEnd::Canceled, None, policy, Some(own)).unwrap_or_default();
         let result = policy.replies.words.result(TurnEnd::Canceled, None, Some(&why), "");
         let is_change = |waiting: &Waiting| matches!(waiting, Waiting::Change { .. });

@@ -18,13 +18,11 @@ use piton_core::policy::{HookPolicy, Policy};
 use piton_core::request::Frame;
 use piton_core::turn::State;
 use piton_models::model::Model;
-use piton_sandbox::{Plan, Reach};
-use piton_tools::disk::{ConfinedDisk, Disk};
+use piton_sandbox::Reach;
 use piton_tools::executor::Executor;
 use piton_tools::files::Files;
 use piton_tools::ledger::FileLedger;
 use piton_tools::plan::accesses;
-use piton_tools::runner::Runners;
 use piton_tools::spawn::{Confined, Confinement};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -73,8 +71,8 @@ impl Services {
         let calls = scratch.join(CALLS);
         Self {
             hooks: Hooks::new(&settings.hooks),
-            executor: Arc::new(Runners::new(settings.runner.clone(), calls.clone())),
-            files: Arc::new(Disk::new(calls)),
+            executor: settings.backend.executor(&calls),
+            files: settings.backend.files(&calls, &Confinement::User),
             settings,
             world,
             stored,
@@ -90,10 +88,11 @@ impl Services {
 
     /// How commands of the model are confined in this workspace.
     pub(crate) fn confinement(&self, workspace: &Path) -> Confinement {
-        let Settings { sandbox, runner, env, .. } = &self.settings;
-        let Some((sandbox, by)) = sandbox.as_ref().zip(runner.as_ref()) else { return Confinement::Model };
+        let Settings { sandbox, env, .. } = &self.settings;
+        let Some(sandbox) = sandbox else { return Confinement::Model };
         let path = env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
         let reach = Reach {
+            backend: sandbox.backend,
             workspace: workspace.to_path_buf(),
             write: sandbox.write,
             home: sandbox.home.clone(),
@@ -105,18 +104,14 @@ impl Services {
             limits: sandbox.limits,
             network: network(sandbox.egress.as_deref()),
         };
-        Confinement::Sandbox(Arc::new(Confined { reach, by: by.clone(), egress: sandbox.egress.clone() }))
+        Confinement::Sandbox(Arc::new(Confined { reach, by: sandbox.by.clone(), egress: sandbox.egress.clone() }))
     }
 
     /// The files that tools reach in this workspace.
     pub(crate) fn files_for_tools(&self, workspace: &Path) -> Arc<dyn Files> {
         match self.confinement(workspace) {
             Confinement::User | Confinement::Model => Arc::clone(&self.files),
-            Confinement::Sandbox(confined) => {
-                // Where they cannot be made, what is looked for in them is not there.
-                let _ = confined.reach.make_private();
-                Arc::new(ConfinedDisk::new(Disk::new(self.calls_dir()), Plan::of(&confined.reach)))
-            }
+            confined @ Confinement::Sandbox(_) => self.settings.backend.files(&self.calls_dir(), &confined),
         }
     }
 

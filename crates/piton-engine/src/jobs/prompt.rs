@@ -1,10 +1,12 @@
 //! Letting in what somebody says: hooks see it before it is on record, then what it refers to is read. No turn wants this:
 //! what hooks refuse must not be on record, and the turn knows only what is.
 //!
+//! What needs neither is let in at once ([`hear`]).
+//!
 //! A restart loses it: whoever said it has no answer, and says it again. A cancel drops it, and whoever said it is told. A hook
 //! that panics is caught where hooks are run; where reading panics the prompt is refused.
 
-use super::{JobContext, Task};
+use super::{JobContext, PANICKED, Task};
 use crate::context::{Instructions, Notes, References};
 use crate::error::EngineError;
 use crate::hooks::Gated;
@@ -40,9 +42,14 @@ struct Reader {
     shares_runtime: bool,
 }
 
-/// What is recorded of something that no hook has to see.
-pub(crate) async fn hear(message: UserMessage, cx: &JobContext<'_>) -> Result<Vec<Event>, EngineError> {
-    reader(cx).read(message).await
+/// What is recorded of something that no hook has to see, where that takes no time. Gives it back where something has to be
+/// read for it first.
+pub(crate) fn hear(message: UserMessage, cx: &JobContext<'_>) -> Result<Vec<Event>, UserMessage> {
+    let reader = reader(cx);
+    if !reader.takes_time(&message.parts) {
+        return Ok(reader.read_now(message));
+    }
+    Err(message)
 }
 
 /// Lets hooks see what somebody says. Who says it is told where it is refused; where it is not, the last event is what was
@@ -112,37 +119,46 @@ fn reader(cx: &JobContext<'_>) -> Reader {
 }
 
 impl Reader {
-    /// What somebody says, with what it refers to; the first words in a workspace with what is to be known there.
+    /// Whether reading what is said can take long: a folder can be large, and a disk slow. What is read without being asked for
+    /// is neither.
+    fn takes_time(&self, said: &[Part]) -> bool {
+        refers(said) || (self.is_new_here && self.shares_runtime)
+    }
+
+    /// What somebody says, with what it refers to.
     async fn read(self, message: UserMessage) -> Result<Vec<Event>, EngineError> {
-        let UserMessage { id: message, parts: said, delivery } = message;
-        let refers = said.iter().any(|part| matches!(part, Part::Text { text, .. } if text.contains('@')));
-        if !self.is_new_here && !refers {
-            return Ok(vec![Event::UserSpoke { message, parts: said, delivery }]);
+        if !self.takes_time(&message.parts) {
+            return Ok(self.read_now(message));
         }
-        // A folder can be large, and a disk slow; what is read without being asked for is neither.
-        let elsewhere = refers || self.shares_runtime;
-        let work = move || {
-            let start = Notes::at_start(
-                self.environment.as_deref(),
-                self.instructions.as_ref(),
-                &self.references.workspace,
-                &*self.files,
-            );
-            let found = self.references.resolve(&said, &*self.files);
-            (said, start, found)
-        };
-        let done = if elsewhere {
-            let read = tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(work)).await;
-            read.map_err(|_| unreadable("the file system did not answer in time"))?
-        } else {
-            Ok(work())
-        };
-        let (said, start, found) = done.map_err(|_| unreadable("it panicked; this is a bug"))?;
+        let reading = tokio::task::spawn_blocking(move || self.read_now(message));
+        let read = tokio::time::timeout(PATIENCE, reading).await;
+        let read = read.map_err(|_| unreadable("the file system did not answer in time"))?;
+        read.map_err(|_| unreadable(PANICKED))
+    }
+
+    /// The same on this thread. The first words in a workspace come with what is to be known there.
+    fn read_now(self, message: UserMessage) -> Vec<Event> {
+        let UserMessage { id: message, parts: said, delivery } = message;
+        if !self.is_new_here && !refers(&said) {
+            return vec![Event::UserSpoke { message, parts: said, delivery }];
+        }
+        let start = Notes::at_start(
+            self.environment.as_deref(),
+            self.instructions.as_ref(),
+            &self.references.workspace,
+            &*self.files,
+        );
+        let found = self.references.resolve(&said, &*self.files);
         let items: Vec<Given> = [start.items.clone(), found.items].concat();
         let given = (!items.is_empty()).then_some(Event::ContextGiven { items });
         let parts = start.parts().chain(said).chain(found.parts).collect();
-        Ok(given.into_iter().chain([Event::UserSpoke { message, parts, delivery }]).collect())
+        given.into_iter().chain([Event::UserSpoke { message, parts, delivery }]).collect()
     }
+}
+
+/// Whether it may name files.
+fn refers(said: &[Part]) -> bool {
+    said.iter().any(|part| matches!(part, Part::Text { text, .. } if text.contains('@')))
 }
 
 fn unreadable(why: &str) -> EngineError {

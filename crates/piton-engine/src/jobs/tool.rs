@@ -24,6 +24,7 @@ use piton_tools::snapshot::Snapshots;
 use piton_tools::spawn::Confinement;
 use piton_tools::tool::{Tool, ToolContext, abandoned, interrupted};
 use serde_json::json;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,12 +49,13 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
         return Step::Record(vec![settled(call.id.clone(), Outcome::new(Status::Interrupted, text))]);
     };
     let (call, context, start) = (Arc::clone(call), tool_context(call, cx), start(&call.id, cx));
-    let cut = cx.session.policy().calls.output_cut;
+    let (cut, folder) = (cx.session.policy().calls.output_cut, cx.services.calls_dir());
+    let spill = Spill { cut, folder, call: call.id.clone() };
     let hooks = cx.want(HookPoint::AfterTool).then(|| (cx.services.hooks.clone(), cx.hook_context()));
     let span = tracing::info_span!(target: "piton", "tool_call", call = call.id.as_str(), tool = call.name);
     let (id, stop) = (call.id.clone(), context.cancel.clone());
     let work = async move {
-        let outcome = run(&call, tool, &context, cut, start).await;
+        let outcome = run(&call, tool, &context, &spill, start).await;
         let seen = async {
             let (hooks, cx) = hooks?;
             Some(hooks.after_tool(&cx, &call, outcome.clone(), Ran::Begun).await)
@@ -62,7 +64,7 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
         let seen = context.cancel.run_until_cancelled(seen).await.flatten();
         match seen {
             Some((gated, mut changed)) => {
-                cap(&mut changed, cut, &context);
+                cap(&mut changed, &spill);
                 (Some(gated), changed)
             }
             None => (None, outcome),
@@ -92,7 +94,6 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         boot: if cx.session.is_started_in_this_boot(&call.id) { Boot::Current } else { Boot::Earlier },
         workspace: PathBuf::from(cx.session.workspace()),
         host: Arc::new(services.stored.clone()),
-        calls_dir: services.calls_dir(),
         executor: Arc::clone(&services.executor),
         output: OutputSink::new(move |text: &str| {
             bus.live(Live::ToolOutput { call: of.clone(), text: text.to_owned() });
@@ -132,7 +133,7 @@ impl Host for Stored {
     }
 }
 
-async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, cut: OutputCut, start: Start) -> Outcome {
+async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, spill: &Spill, start: Start) -> Outcome {
     let began = Instant::now();
     let input = match &call.input {
         CallInput::Json(value) => value.clone(),
@@ -159,7 +160,7 @@ async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, cut: O
     if outcome.duration_ms == 0 {
         outcome.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     }
-    cap(&mut outcome, cut, context);
+    cap(&mut outcome, spill);
     outcome
 }
 
@@ -197,16 +198,30 @@ fn changed_since(store: &Snapshots, before: &str) -> String {
     text
 }
 
-/// Cuts what a tool did not cut itself; the whole text stays in the session's folder.
-fn cap(outcome: &mut Outcome, cut: OutputCut, context: &ToolContext) {
+/// Where the whole text of an outcome stays that was cut for the model: a file in the session's folder.
+struct Spill {
+    cut: OutputCut,
+    folder: PathBuf,
+    call: CallId,
+}
+
+impl Spill {
+    fn keep(&self, text: &str) -> io::Result<PathBuf> {
+        let path = self.folder.join(format!("{}.full", self.call));
+        private::make_folder(&self.folder)?;
+        private::write(&path, text.as_bytes())?;
+        Ok(path)
+    }
+}
+
+/// Cuts what a tool did not cut itself.
+fn cap(outcome: &mut Outcome, spill: &Spill) {
     // A tool that keeps its whole output elsewhere has cut what it returns; notices may have come on top.
     if outcome.metadata.get("output_path").is_some() {
         return;
     }
-    let Some(mut text) = cut.cut(&outcome.text) else { return };
-    let path = context.calls_dir.join(format!("{}.full", context.call));
-    let kept = private::make_folder(&context.calls_dir).and_then(|()| private::write(&path, outcome.text.as_bytes()));
-    if kept.is_ok() {
+    let Some(mut text) = spill.cut.cut(&outcome.text) else { return };
+    if let Ok(path) = spill.keep(&outcome.text) {
         text.push_str(&format!("\n[full output: {}]", path.display()));
         if !outcome.metadata.is_object() {
             outcome.metadata = json!({});

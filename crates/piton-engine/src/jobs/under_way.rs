@@ -49,6 +49,8 @@ pub(crate) enum SideJob {
     Title,
     /// Making another session of it.
     Fork,
+    /// Finding out what became of a question that is not open.
+    Find,
 }
 
 /// The jobs under way.

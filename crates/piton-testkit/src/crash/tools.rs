@@ -5,14 +5,17 @@ use super::machine::Machine;
 use super::tree;
 use async_trait::async_trait;
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
-use piton_tools::executor::{CommandEnd, CommandWatch, ExitRecord};
+use piton_tools::backend::{Backend, Local};
+use piton_tools::executor::{CommandEnd, CommandWatch, Executor, ExitRecord};
+use piton_tools::files::Files;
 use piton_tools::plan::{Look, Plan};
 use piton_tools::runner::{Act, Claim};
+use piton_tools::spawn::Confinement;
 use piton_tools::tool::{Tool, ToolContext};
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Whether the rule of the claim is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,10 +42,26 @@ impl Runners {
     }
 }
 
-pub(super) fn tools(machine: &Arc<Machine>, runners: &Runners, rule: Rule) -> ToolSet {
+/// This machine, as far as `act` has to know it: where the claims of the session's calls lie.
+#[derive(Debug, Default)]
+pub(super) struct Claims(OnceLock<PathBuf>);
+
+impl Backend for Claims {
+    fn executor(&self, calls: &Path) -> Arc<dyn Executor> {
+        // A harness serves one session.
+        let _ = self.0.set(calls.to_path_buf());
+        Local::default().executor(calls)
+    }
+
+    fn files(&self, calls: &Path, confinement: &Confinement) -> Arc<dyn Files> {
+        Local::default().files(calls, confinement)
+    }
+}
+
+pub(super) fn tools(machine: &Arc<Machine>, runners: &Runners, rule: Rule, claims: &Arc<Claims>) -> ToolSet {
     let builtin = ToolSet::builtin();
-    let mut tools =
-        ToolSet::empty().with(Arc::new(Acting { machine: machine.clone(), runners: runners.clone(), rule }));
+    let (machine, runners, claims) = (machine.clone(), runners.clone(), claims.clone());
+    let mut tools = ToolSet::empty().with(Arc::new(Acting { machine: machine.clone(), runners, rule, claims }));
     for name in ["read", "write"] {
         if let Some(inner) = builtin.get(name) {
             tools = tools.with(Arc::new(Pointed { machine: machine.clone(), inner }));
@@ -143,6 +162,7 @@ struct Acting {
     machine: Arc<Machine>,
     runners: Runners,
     rule: Rule,
+    claims: Arc<Claims>,
 }
 
 #[async_trait]
@@ -155,11 +175,12 @@ impl Tool for Acting {
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
         let machine = &self.machine;
         machine.point().await;
-        if let Err(error) = std::fs::create_dir_all(&cx.calls_dir) {
+        let Some(calls) = self.claims.0.get() else { return Outcome::failed("the session has no executor") };
+        if let Err(error) = std::fs::create_dir_all(calls) {
             return Outcome::failed(error.to_string());
         }
         let line = input["line"].as_str().unwrap_or_default().to_owned();
-        let base = cx.calls_dir.join(cx.call.as_str());
+        let base = calls.join(cx.call.as_str());
         let remakes = (input["remake"] == true).then(|| cx.workspace.clone());
         let runner = Runner { base, line, remakes, rule: self.rule, progress: Progress::Told, end: CommandEnd::Exited };
         let runner = Arc::new(Mutex::new(runner));

@@ -7,32 +7,43 @@
 use super::Disk;
 use crate::files::{Files, Found, Replacement, Stamp, Visit};
 use piton_core::ids::CallId;
-use piton_sandbox::{Access, Plan};
+use piton_sandbox::{Access, Plan, Reach};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat2};
 use rustix::io::Errno;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The disk, within what a sandbox shows.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct ConfinedDisk {
     disk: Disk,
-    plan: Plan,
+    reach: Reach,
+    /// Made when the first file is asked for: that looks at the machine's folders.
+    plan: OnceLock<Plan>,
 }
 
 /// What is opened is what was judged.
 const AS_NAMED: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);
 
 impl ConfinedDisk {
-    /// This disk within what a plan shows.
-    pub fn new(disk: Disk, plan: Plan) -> Self {
-        Self { disk, plan }
+    /// This disk within what a sandbox of this reach shows. Asks nothing of the disk yet.
+    pub fn new(disk: Disk, reach: Reach) -> Self {
+        Self { disk, reach, plan: OnceLock::new() }
+    }
+
+    fn plan(&self) -> &Plan {
+        self.plan.get_or_init(|| {
+            // Where they cannot be made, what is looked for in them is not there.
+            let _ = self.reach.make_private();
+            Plan::of(&self.reach)
+        })
     }
 
     fn check(&self, path: &Path, wanted: Access) -> io::Result<()> {
         let refused = |what: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, what.to_owned()));
-        match (self.plan.access(path), wanted) {
+        match (self.plan().access(path), wanted) {
             (Access::None, _) => refused("the sandbox of this session does not reach it"),
             (Access::Read, Access::Write) => refused("the sandbox of this session protects it from changes"),
             (Access::Read | Access::Write, _) => Ok(()),
@@ -86,7 +97,7 @@ fn by_link(error: Errno) -> io::Error {
 
 impl Files for ConfinedDisk {
     fn real(&self, path: &Path) -> io::Result<PathBuf> {
-        let real = self.disk.real(&self.plan.on_machine(path))?;
+        let real = self.disk.real(&self.plan().on_machine(path))?;
         self.check(&real, Access::Read)?;
         Ok(real)
     }
@@ -139,7 +150,7 @@ impl Files for ConfinedDisk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use piton_sandbox::{Limits, Network, Reach, Write};
+    use piton_sandbox::{Backend, Limits, Network, Reach, Write};
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -164,6 +175,7 @@ mod tests {
 
         fn disk(&self) -> ConfinedDisk {
             let reach = Reach {
+                backend: Backend::Namespaces,
                 workspace: self.path("workspace"),
                 write: Write::Workspace,
                 home: self.path("home"),
@@ -174,7 +186,7 @@ mod tests {
                 limits: Limits::default(),
                 network: Network::None,
             };
-            ConfinedDisk::new(Disk::new(self.path("calls")), Plan::of(&reach))
+            ConfinedDisk::new(Disk::new(self.path("calls")), reach)
         }
 
         fn write(&self, name: &str) -> io::Result<()> {

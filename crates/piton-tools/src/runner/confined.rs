@@ -1,15 +1,17 @@
 //! A command in a sandbox, from the side of whoever waits for it.
 
+use super::processes::{descendants, kill};
 use crate::network;
 use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
-use piton_sandbox::{Ended, FIRST, Order, Plan, Sandbox, SandboxError, send_descriptor};
-use rustix::process::WaitOptions;
+use piton_sandbox::{Backend, Ended, FIRST, Order, Plan, Sandbox, SandboxError, send_descriptor};
+use rustix::process::{Signal, WaitOptions, getpid, set_child_subreaper};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 /// There is no sandbox here: `EX_UNAVAILABLE` of `sysexits.h`.
 pub const NO_SANDBOX: i32 = 69;
@@ -19,17 +21,16 @@ const NOT_FOUND: i32 = 127;
 const NOT_RUN: i32 = 126;
 /// As a shell tells of a signal.
 const SIGNALED: i32 = 128;
+/// How often to look whether all are dead.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Makes the sandbox that a plan, as JSON, says. What is in it writes to `output`, or where we write.
+/// Makes the sandbox that the plan in a file says. What is in it writes to `output`, or where we write.
 pub(super) fn prepare(
     plan: &OsStr,
     env: &Env,
     output: impl Fn() -> io::Result<(Stdio, Stdio)>,
 ) -> Result<Sandbox, SandboxError> {
-    let unreadable =
-        |error: &dyn std::fmt::Display| SandboxError::First(io::Error::other(format!("its plan: {error}")));
-    let text = plan.to_str().ok_or_else(|| unreadable(&"is not UTF-8"))?;
-    let plan: Plan = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+    let plan = Plan::taken(Path::new(plan)).map_err(SandboxError::First)?;
     Sandbox::prepare(plan, |stdin| {
         let (stdout, stderr) = output()?;
         Spawn::new(us(), env, ".", Confinement::User).start(Group::Ours, Streams { stdin, stdout, stderr })
@@ -47,20 +48,25 @@ fn own_words() -> Option<OsString> {
     std::env::args_os().nth(1).filter(|word| word == "runner")
 }
 
-/// Starts an order where this process is; its output goes where ours does.
-pub(super) fn start_here(order: &Order) -> io::Result<Child> {
-    start(order, (Stdio::inherit(), Stdio::inherit()))
+/// Starts an order where this process is, the first of its sandbox; its output goes where ours does.
+pub(super) fn start_here(order: &Order, backend: Backend) -> io::Result<Child> {
+    let group = match backend {
+        Backend::Namespaces => Group::Own,
+        // So that it ends with us where somebody ends ours.
+        Backend::Landlock => Group::Ours,
+    };
+    start(order, group, (Stdio::inherit(), Stdio::inherit()))
 }
 
-/// Starts an order in a process group of its own, with nothing to read. Where `bash` is not installed, `sh` takes its place.
-pub(super) fn start(order: &Order, output: (Stdio, Stdio)) -> io::Result<Child> {
+/// Starts an order with nothing to read. Where `bash` is not installed, `sh` takes its place.
+pub(super) fn start(order: &Order, group: Group, output: (Stdio, Stdio)) -> io::Result<Child> {
     let env = Env::new(order.env.iter().cloned().collect());
     let mut spawn = Spawn::new(&order.argv, &env, &order.cwd, Confinement::User);
     if spawn.argv.first().is_some_and(|name| name == "bash") && !spawn.finds_its_program() {
         spawn.argv[0] = "sh".into();
     }
     let (stdout, stderr) = output;
-    spawn.start(Group::Own, Streams { stdin: Stdio::null(), stdout, stderr })
+    spawn.start(group, Streams { stdin: Stdio::null(), stdout, stderr })
 }
 
 /// What is to run.
@@ -81,7 +87,18 @@ pub(super) fn start_confined(sandbox: &Sandbox, mut order: Order) -> Result<(), 
         let told: BTreeMap<_, _> = order.env.into_iter().chain(network::variables()).collect();
         order.env = told.into_iter().collect();
     }
-    sandbox.start(&order).map_err(SandboxError::First)
+    sandbox.start(order).map_err(SandboxError::First)
+}
+
+/// Kills whatever descends from us, and collects it. With its first process all of a process namespace is dead; elsewhere what has
+/// lost its parents comes to us.
+fn end_what_is_left() {
+    while rustix::process::wait(WaitOptions::NOHANG).is_ok() {
+        for process in descendants(getpid().as_raw_pid()) {
+            kill(&process, Signal::KILL);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// Runs a command in a sandbox, where we are, and answers as it did.
@@ -90,14 +107,15 @@ pub(super) fn confine(plan: &OsStr, argv: &[OsString], env: &Env) -> i32 {
         // Where nobody reads it, the code says it.
         let _ = io::Write::write_all(&mut io::stderr(), format!("piton: {text}\n").as_bytes());
     };
+    // Whoever loses its parent becomes our child.
+    let _ = set_child_subreaper(Some(getpid()));
     let run = || -> Result<Option<Ended>, SandboxError> {
         let sandbox = prepare(plan, env, || Ok((Stdio::inherit(), Stdio::inherit())))?;
         let cwd = std::fs::canonicalize(".").map_err(SandboxError::First)?;
         start_confined(&sandbox, order(argv.to_vec(), env, &cwd))?;
         let ended = sandbox.ended().map_err(SandboxError::First)?;
         sandbox.kill();
-        // With its first process, all that is in it is dead.
-        while rustix::process::wait(WaitOptions::empty()).is_ok() {}
+        end_what_is_left();
         sandbox.inspect().iter().for_each(|said| complain(said));
         Ok(ended)
     };

@@ -13,7 +13,6 @@ use async_trait::async_trait;
 use piton_core::ids::CallId;
 use piton_sandbox::{Plan, Reach};
 use rustix::process::{Pid, Signal, kill_process};
-use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -85,8 +84,9 @@ impl Runners {
             ExecutorError::NotStarted(format!("the runner {} cannot be started: {error}", runner.program.display()))
         };
         let plan = reach.map(Plan::of);
-        let told = plan.as_ref().map(serde_json::to_string).transpose().map_err(|error| failed(error.into()))?;
-        let argv = runner.to([self.calls_dir.as_os_str()].into_iter().chain(told.as_ref().map(OsStr::new)));
+        let told = plan.as_ref().map(Plan::hand_over).transpose().map_err(failed)?;
+        let argv =
+            runner.to([self.calls_dir.as_os_str()].into_iter().chain(told.as_ref().map(|file| file.as_os_str())));
         // The runner is ours; what it makes for its command, it is told with the plan.
         let spawn = Spawn::new(argv, env, ".", Confinement::User);
         let (stdin, hears, tells) = network::channel().map_err(failed)?;

@@ -16,7 +16,7 @@ use super::spool::Spool;
 use super::{RunSpec, confined};
 use crate::executor::{CommandEnd, ExitRecord};
 use crate::limits::{CANCEL_GRACE, DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
-use crate::spawn::Env;
+use crate::spawn::{Env, Group};
 use piton_sandbox::{Ended, Sandbox, SandboxError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -250,7 +250,7 @@ fn start(spec: &RunSpec, env: &Env, files: &CallFiles, place: Place, writer: &Ow
             Ok(Shell::Confined(Box::new(sandbox)))
         }
         Place::Here => {
-            let child = confined::start(&order, both(writer)?)?;
+            let child = confined::start(&order, Group::Own, both(writer)?)?;
             let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
             let pid = pid.ok_or_else(|| io::Error::other("the command has no process id"))?;
             let ended = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {

@@ -8,7 +8,7 @@ use piton_core::ids::CallId;
 use piton_core::limits::TOOL_OUTPUT_CHARS;
 use piton_core::truncate::OutputCut;
 use piton_http::egress::Egress;
-use piton_sandbox::{Limits, Network, Reach, Write};
+use piton_sandbox::{Backend, Limits, Network, Reach, Write};
 use piton_tools::disk::Disk;
 use piton_tools::executor::{Boot, Executor, OutputSink};
 use piton_tools::ledger::FileLedger;
@@ -62,7 +62,6 @@ impl Place {
             executor: runners(Some(runner_program()), &calls_dir),
             output: OutputSink::none(),
             cancel: CancellationToken::new(),
-            calls_dir: calls_dir.clone(),
             files: Arc::new(Disk::new(calls_dir.clone())),
             ledger: Arc::new(FileLedger::default()),
             confinement: Confinement::Model,
@@ -80,6 +79,7 @@ impl Place {
         std::fs::create_dir_all(root.join("home/.ssh")).unwrap();
         std::fs::write(root.join("home/.ssh/id"), "canary").unwrap();
         let reach = Reach {
+            backend: Backend::Namespaces,
             workspace: place.cx.workspace.clone(),
             write: Write::Workspace,
             home: root.join("home"),

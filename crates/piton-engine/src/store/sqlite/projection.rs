@@ -19,12 +19,29 @@ pub(super) fn rebuild(tx: &Transaction<'_>, blobs: Option<&Path>) -> Result<(), 
     tx.execute_batch(
         "DELETE FROM part; DELETE FROM message; DELETE FROM todo; DELETE FROM usage; DELETE FROM session;",
     )?;
-    rows::each_from(tx, 1, usize::MAX, |sheet, _| apply(tx, &sheet.read(blobs)?))
+    let mut asked = AskedModel::default();
+    rows::each_from(tx, 1, usize::MAX, |sheet, _| apply(tx, &mut asked, &sheet.read(blobs)?))
+}
+
+/// The model whose turn it is, as the events before have named it. Who opens a journal names it before it asks one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AskedModel(Option<String>);
+
+impl AskedModel {
+    fn hear(&mut self, event: &Event) {
+        if let Event::TurnStarted { model, .. }
+        | Event::TurnResumed { model, .. }
+        | Event::ModelSwitched { model, .. } = event
+        {
+            self.0 = Some(model.clone());
+        }
+    }
 }
 
 /// Brings the projections up to this event.
-pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
-    let writer = Tables { conn, seq: record.seq };
+pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) -> Result<(), Fault> {
+    asked.hear(&record.event);
+    let writer = Tables { conn, seq: record.seq, model: asked.0.as_deref() };
     match &record.event {
         Event::SessionStarted { session, workspace, version, parent } => {
             return writer.begin(session, workspace, version, parent.as_ref(), record.at_ms);
@@ -98,6 +115,8 @@ pub(super) fn word(value: &impl Serialize) -> Option<String> {
 struct Tables<'a> {
     conn: &'a Connection,
     seq: Seq,
+    /// The model whose turn it is.
+    model: Option<&'a str>,
 }
 
 impl Tables<'_> {
@@ -201,14 +220,14 @@ impl Tables<'_> {
         cost_micros: Option<u64>,
     ) -> Result<(), Fault> {
         let sql = "INSERT INTO usage (seq, step, attempt, model, input, output, cache_read, cache_write, reasoning, \
-                   cost_micros) VALUES (?, ?, ?, coalesce(?, (SELECT model FROM session)), ?, ?, ?, ?, ?, ?)";
+                   cost_micros) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
         self.run(
             sql,
             params![
                 self.seq,
                 step,
                 attempt,
-                model,
+                model.or(self.model),
                 usage.input_tokens,
                 usage.output_tokens,
                 usage.cache_read_tokens,

@@ -22,7 +22,7 @@ use super::bulk;
 use super::dir::SessionDir;
 use super::error::Fault;
 use super::lock::Lock;
-use super::projection;
+use super::projection::{self, AskedModel};
 use super::rows::{self, Head};
 use super::schema::{self, BUSY_TIMEOUT, Found, MIGRATIONS, Migration};
 use super::seal;
@@ -52,6 +52,8 @@ pub struct Journal {
     /// The last durable event.
     head: Head,
     staged: Vec<Arc<Record>>,
+    /// What the tables have to know of the events before.
+    asked: AskedModel,
     opening: Opening,
     /// Makes the name of a new session's folder durable, beside all that comes before the first commit.
     naming: Option<JoinHandle<Result<(), Fault>>>,
@@ -233,7 +235,17 @@ impl Journal {
 
     fn new(conn: Connection, home: Option<(SessionDir, Lock)>, opening: Opening) -> Self {
         let (standing, head) = (Standing::New, Head::START);
-        Self { conn, home, standing, epoch: 1, head, staged: Vec::new(), opening, naming: None }
+        Self {
+            conn,
+            home,
+            standing,
+            epoch: 1,
+            head,
+            staged: Vec::new(),
+            asked: AskedModel::default(),
+            opening,
+            naming: None,
+        }
     }
 
     fn create_in(dir: &SessionDir, opening: Opening) -> Result<Self, Fault> {
@@ -317,13 +329,14 @@ impl Journal {
         }
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         be_the_writer(&tx, if let Standing::Heir { of } = self.standing { of } else { self.epoch })?;
-        let mut head = self.head;
+        let (mut head, mut asked) = (self.head, self.asked.clone());
         for (sheet, record) in sheets.iter().zip(&self.staged) {
             head = rows::insert(&tx, head, sheet)?;
-            projection::apply(&tx, record)?;
+            projection::apply(&tx, &mut asked, record)?;
         }
         tx.prepare_cached("UPDATE writer SET epoch = ?, last_seq = ?")?.execute([self.epoch, head.seq])?;
         tx.commit()?;
+        self.asked = asked;
         Ok(head)
     }
 

@@ -1,6 +1,8 @@
 //! The tables that follow from the events.
 
 use super::*;
+use piton_core::configure::Configure;
+use piton_core::event::ChangedBy;
 use rusqlite::types::Value as Cell;
 
 const TABLES: [&str; 5] = ["session", "message", "part", "todo", "usage"];
@@ -162,4 +164,36 @@ fn a_session_that_was_forked_says_from_where() {
     let Event::SessionStarted { session, workspace, version, .. } = started() else { panic!("the first event") };
     let place = Place::closed(vec![Event::SessionStarted { session, workspace, version, parent: parent.clone() }]);
     assert_eq!(summary(&place.dir).expect("readable").parent, parent);
+}
+
+#[test]
+fn what_a_call_cost_stands_beside_the_model_that_was_asked_whatever_the_session_is_switched_to() {
+    let turn = |model: &str| Event::TurnStarted {
+        turn: 1,
+        model: model.to_owned(),
+        fallbacks: vec!["b/second".to_owned()],
+        policy: Box::new(Policy::piton()),
+        compact_at_tokens: None,
+    };
+    let replied = |step| Event::MessageFinished {
+        step,
+        attempt: 1,
+        reply: reply(vec![Part::text("so")]),
+        cost_micros: None,
+        at_most: None,
+        prompt: None,
+        first_ms: None,
+    };
+    let changed = Configure { model: Some("c/third".to_owned()), ..Configure::default() };
+    let reason = "overloaded".to_owned();
+    let switched = Event::ModelSwitched { step: 2, model: "b/second".to_owned(), reason, compact_at_tokens: None };
+    let place = Place::new();
+    let mut journal = place.create(vec![started(), turn("a/first")]);
+    append(&mut journal, vec![Event::SettingsChanged { changed, by: ChangedBy::User }, replied(1)]);
+    append(&mut journal, vec![switched, replied(2)]);
+    append(&mut journal, vec![turn("c/third"), replied(3)]);
+    let models = ["a/first", "b/second", "c/third"];
+    assert_eq!(column(&journal, "SELECT model FROM usage ORDER BY seq"), models);
+    journal.rebuild_projections().expect("sound events");
+    assert_eq!(column(&journal, "SELECT model FROM usage ORDER BY seq"), models);
 }
