@@ -8,7 +8,7 @@ mod screen;
 mod tests;
 
 pub(crate) use crate::out::print::{
-    clean, cut, first_line, indent, output_was_lost, path, plural, shorten, thousands, width, write_stderr,
+    clean, cut, first_line, folded, indent, output_was_lost, path, plural, shorten, thousands, width, write_stderr,
     write_stdout,
 };
 
@@ -179,6 +179,7 @@ impl TextView {
             self.after_aside = true;
             self.set_off();
             let line = self.summed_up(report, session);
+            let line = width(std::io::stderr()).map_or_else(|| line.clone(), |columns| folded(&line, columns));
             self.screen.line(&format!("{DIM}{line}{DIM:#}"));
         }
         self.screen.flush();
