@@ -77,8 +77,7 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
             talk.input.put_back(vec![Request::Prompt(Prompt::new("Go on."))]);
         }
         for words in order.wishes.kept().words() {
-            talk.shown
-                .note(&format!("this session goes on with {words}, as it was switched to (piton session mode, tools)"));
+            talk.shown.note(&format!("this session uses {words}, set with `piton session mode` or `tools`"));
         }
         return here(session, &mut talk).await;
     }

@@ -278,7 +278,7 @@ fn compact_typed_beside_the_process_that_runs_the_session_makes_room_there() {
 
     talk.say(r#"{"do":"prompt","text":"go"}"#);
     until("the command runs", || stage.workspace.has("started"));
-    typed(&run).expect_code(1).expect_said(&["no room was made in ses_", "a turn is under way"]);
+    typed(&run).expect_code(1).expect_said(&["was not compacted", "a turn is under way"]);
     stage.workspace.write("go", "");
     assert_eq!(talk.end(), 0);
     assert_eq!((talk.count("compaction_finished"), talk.count("user_spoke")), (1, 2));

@@ -168,8 +168,8 @@ fn an_edit_and_a_call_that_was_not_run_say_what_they_are_about() {
     check(
         heard(denied),
         &expect![[r#"
-        err ✗ edit a.rs The user said no.
-    "#]],
+            err ✗ edit a.rs: The user said no.
+        "#]],
     );
 }
 
