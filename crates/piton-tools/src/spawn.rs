@@ -152,15 +152,15 @@ impl Spawn {
     pub fn start_open(&self, group: Group, streams: Streams) -> io::Result<(tokio::process::Child, Option<Outlet>)> {
         let (streams, opened) = self.opened(streams)?;
         let child = self.start_async(group, streams)?;
-        Ok((child, opened.map(|(egress, handed)| Outlet::start(egress, handed))))
+        Ok((child, opened.map(Opened::serve)))
     }
 
     /// Where hosts are open to a confined command, its sandbox needs the standard input, of which the command gets nothing.
-    fn opened(&self, streams: Streams) -> io::Result<(Streams, Option<(Arc<Egress>, OwnedReadHalf)>)> {
+    fn opened(&self, streams: Streams) -> io::Result<(Streams, Option<Opened>)> {
         let Confinement::Sandbox(confined) = &self.confinement else { return Ok((streams, None)) };
         let Some(egress) = &confined.egress else { return Ok((streams, None)) };
         let (stdin, hears, _tells) = network::channel()?;
-        Ok((Streams { stdin, ..streams }, Some((Arc::clone(egress), hears))))
+        Ok((Streams { stdin, ..streams }, Some(Opened { egress: Arc::clone(egress), hears })))
     }
 
     /// Starts it in a process group of its own, tells it `input`, and keeps this end of what it writes.
@@ -169,7 +169,7 @@ impl Spawn {
         let (streams, opened) = self.opened(Streams { stdin, ..Streams::caught() })?;
         let mut command = tokio::process::Command::from(self.command(Group::Own, streams)?);
         let mut child = command.kill_on_drop(true).spawn()?;
-        let outlet = opened.map(|(egress, handed)| Outlet::start(egress, handed));
+        let outlet = opened.map(Opened::serve);
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let stdin = child.stdin.take();
         let feeding = tokio::spawn(async move {
@@ -231,6 +231,18 @@ impl Spawn {
             }
         }
         Ok(command)
+    }
+}
+
+/// The hosts that are to be open to a command, and where its sandbox hands its socket over.
+struct Opened {
+    egress: Arc<Egress>,
+    hears: OwnedReadHalf,
+}
+
+impl Opened {
+    fn serve(self) -> Outlet {
+        Outlet::start(self.egress, self.hears)
     }
 }
 
