@@ -69,13 +69,13 @@ fn drawn(body: &Body, full: bool) -> String {
             }
             ModelState::Asked | ModelState::Replied { .. } | ModelState::Cut => String::new(),
         },
-        Body::Compaction(room) => match &room.end {
+        Body::Compaction(compaction) => match &compaction.end {
             Some(CompactionEnd::Summary { text, .. }) => summary(text, full),
             Some(CompactionEnd::Pruned | CompactionEnd::Failed { .. }) | None => String::new(),
         },
         Body::Pruned { calls, .. } => {
             let outputs = view::plural(*calls as u64, "old output");
-            format!("\n[{outputs} above cleared from what the model reads, to make room]\n")
+            format!("\n[{outputs} above cleared from what the model reads, to make compaction]\n")
         }
         Body::Configured { changed, .. } => {
             format!("\n[{}]\n", view::clean(&format!("from the next turn on: {changed}")))
