@@ -489,7 +489,7 @@ impl TextView {
     fn made_room(&mut self, how: &str, (before, after): (u64, u64)) {
         self.tell_untold();
         let tokens = format!("about {} tokens instead of {}", thousands(after), thousands(before));
-        self.aside(&format!("{DIM}made compaction in the context: {how}, {tokens}{DIM:#}"));
+        self.aside(&format!("{DIM}made room in the context: {how}, {tokens}{DIM:#}"));
         self.wait_for("waiting for the model");
     }
 
