@@ -313,9 +313,9 @@ impl TextView {
             Live::SummaryFailed { retry_ms: None, .. } => self.untold = trouble(live),
             Live::SummaryFailed { .. } => self.told(live),
             Live::Paused { paused: true } => {
-                self.aside(&format!("{YELLOW}paused: what runs is finished first{YELLOW:#}"));
+                self.aside(&format!("{YELLOW}paused: calls that run are finished first{YELLOW:#}"));
             }
-            Live::Paused { paused: false } => self.aside("going on"),
+            Live::Paused { paused: false } => self.aside("continued"),
             // The run ends with this error, and says so.
             Live::Broken { .. } => self.waiting_for = None,
             _ => {}
