@@ -77,7 +77,7 @@ pub(crate) enum Command {
     /// Store a provider's key, list where keys are found, or delete one
     #[command(subcommand)]
     Auth(AuthCommand),
-    /// Show what you have allowed for the rest of a session by "always", and withdraw it
+    /// List or revoke what you allowed with "always"
     #[command(subcommand)]
     Permission(PermissionCommand),
     /// Show, check and edit the configuration; trust a repository's
@@ -207,8 +207,8 @@ pub(crate) struct SettingFlags {
     /// `read-only` (the same, and they change nothing), `off` (all that you can). See docs/sandbox.md
     #[arg(long, value_name = "MODE", value_parser = SandboxMode::WORDS, help_heading = PERMISSIONS)]
     pub(crate) sandbox: Option<String>,
-    /// Run by the loop rules of another agent, or by a file of yours (`mine.toml`): steps, retries, ends, and what fields of
-    /// tools are called; prompt and tools stay Piton's. Limits you set take precedence (see `piton presets`)
+    /// Use the loop rules of another agent, or your own from a file (`mine.toml`): steps, retries, when a turn ends, names of
+    /// tool fields. Prompt and tools stay Piton's; limits you set take precedence (see `piton presets`)
     #[arg(long, value_name = "NAME", value_parser = preset_name)]
     pub(crate) preset: Option<String>,
     /// Set any configuration key for this run (repeatable): --set limits.max_replies=40
@@ -430,6 +430,7 @@ pub(crate) struct RedoArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
     /// List sessions of this folder and its subfolders, newest first
+    #[command(alias = "ls")]
     List(ListArgs),
     /// Show a session's transcript
     Show {
@@ -471,7 +472,7 @@ pub(crate) enum SessionCommand {
     },
     /// Watch a session that another piton is running
     Follow {
-        /// The session's id or its beginning. Without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
         /// Start at this event; 1 is the first
@@ -483,19 +484,19 @@ pub(crate) enum SessionCommand {
     },
     /// Cancel a session's turn, in whichever process it runs
     Cancel {
-        /// The session's id or its beginning. Without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
     /// Pause a running session: it finishes the current call and starts nothing new
     Pause {
-        /// The session's id or its beginning. Without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
     /// Continue a paused session
     Continue {
-        /// The session's id or its beginning. Without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
@@ -528,6 +529,7 @@ pub(crate) enum SessionCommand {
         at: Option<u64>,
     },
     /// Rename a session
+    #[command(alias = "name")]
     Rename {
         /// The session: an id or its beginning, a title, last, -2
         #[arg(allow_negative_numbers = true)]
@@ -543,6 +545,7 @@ pub(crate) enum SessionCommand {
         file: PathBuf,
     },
     /// Move sessions to the trash
+    #[command(aliases = ["remove", "delete"])]
     Rm {
         /// The sessions: ids or their beginnings, titles, last, -2
         #[arg(required = true, allow_negative_numbers = true, value_name = "ID")]
@@ -573,7 +576,7 @@ pub(crate) enum SessionCommand {
     },
     /// Recover what can be read of a damaged session into a new one; the damaged one stays as it is
     Repair {
-        /// The session's id or its beginning. Without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
@@ -696,7 +699,7 @@ pub(crate) struct PruneArgs {
 /// `piton permission …`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionCommand {
-    /// List what was allowed for the rest of a session, and since when
+    /// List what is allowed for the rest of a session, and since when
     List {
         /// The session: an id or its beginning, a title, last, -2; without one, the newest of this folder
         #[arg(allow_negative_numbers = true)]
@@ -705,7 +708,7 @@ pub(crate) enum PermissionCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Ask about these tools again, or about all where none is named; also in a session that is running
+    /// Ask about these tools again (all of them if you name none), also in a running session
     Revoke {
         /// Tools, as `piton permission list` names them
         tools: Vec<String>,

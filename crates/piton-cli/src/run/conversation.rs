@@ -376,7 +376,7 @@ impl Conversation {
             Err(error) if about == About::Question => self.complain(line, &error.to_string()),
             Err(error) if self.input.is_program() && !matches!(error, EngineError::Broken(_) | EngineError::Closed) => {
                 self.code = report::EXIT_FAILED;
-                let compact = if let EngineError::Compact(_) = error { "no room was made: " } else { "" };
+                let compact = if let EngineError::Compact(_) = error { "not compacted: " } else { "" };
                 self.complain(line, &format!("{compact}{error}"));
             }
             Err(error @ (EngineError::Compact(_) | EngineError::Refused(_))) if about == About::Compact => {
@@ -394,12 +394,12 @@ impl Conversation {
         match error {
             EngineError::Compact(CompactError::MidTurn) if is_cut_off && !self.is_elsewhere() => {
                 Failure::user(format!(
-                    "no room was made in {id}: its last turn was cut off; `piton run --resume {id}` ends it, and makes room \
+                    "{id} was not compacted: its last turn was cut off; `piton run --resume {id}` ends it, and compacts \
                  by itself where it must"
                 ))
             }
-            EngineError::Refused(refusal) => Failure::user(refusal.error).context(format!("no room was made in {id}")),
-            error => Failure::from(error).context(format!("no room was made in {id}")),
+            EngineError::Refused(refusal) => Failure::user(refusal.error).context(format!("{id} was not compacted")),
+            error => Failure::from(error).context(format!("{id} was not compacted")),
         }
     }
 

@@ -75,7 +75,7 @@ fn drawn(body: &Body, full: bool) -> String {
         },
         Body::Pruned { calls, .. } => {
             let outputs = view::plural(*calls as u64, "old output");
-            format!("\n[{outputs} above cleared from what the model reads, to make compaction]\n")
+            format!("\n[{outputs} above cleared from what the model reads, to make room]\n")
         }
         Body::Configured { changed, .. } => {
             format!("\n[{}]\n", view::clean(&format!("from the next turn on: {changed}")))
