@@ -89,7 +89,7 @@ fn turns(story: &Story) -> Vec<Turn> {
             // Asked for between turns, they belong to the one before.
             Body::Title { by: TitledBy::Model { .. }, .. } if turn.end.is_some() => turn.last = block.changed_seq,
             Body::Compaction(compaction) if turn.end.is_some() && compaction.asked.is_some() => {
-                turn.last = block.changed_seq
+                turn.last = block.changed_seq;
             }
             _ if turn.end.is_none() => {
                 turn.ended_ms = turn.ended_ms.max(block.changed_ms);
