@@ -10,7 +10,7 @@ use piton_core::client::{Reply, Request};
 use piton_core::ids::SessionId;
 use piton_core::permission::Grant;
 use piton_core::turn::State;
-use piton_engine::control::{Connection, Told};
+use piton_engine::control::{Connection, Incoming};
 use piton_engine::engine::Engine;
 use serde_json::json;
 
@@ -77,8 +77,8 @@ async fn revoke_there(mut writer: Connection, id: &SessionId, tools: Vec<String>
     writer.ask(&Request::Revoke { tools }).await?;
     while let Some(told) = writer.next().await {
         match told {
-            Told::Reply(Reply::Revoked { .. }) => return Ok(()),
-            Told::Reply(Reply::Refused(refusal)) => bail!("{}", refusal.error),
+            Incoming::Reply(Reply::Revoked { .. }) => return Ok(()),
+            Incoming::Reply(Reply::Refused(refusal)) => bail!("{}", refusal.error),
             _ => {}
         }
     }

@@ -379,7 +379,7 @@ impl TextView {
                 let did = if to_bytes.is_some() { "cut" } else { "cleared" };
                 self.made_room(&format!("{outputs} {did}"), *tokens);
             }
-            Body::Compaction(room) => self.compacted(room),
+            Body::Compaction(compaction) => self.compacted(compaction),
             Body::TurnEnd { .. } => self.waiting_for = None,
             Body::Session(_)
             | Body::User { .. }
@@ -465,9 +465,9 @@ impl TextView {
         text.lines().for_each(|line| self.aside(&format!("  {DIM}│ {}{DIM:#}", clean(line))));
     }
 
-    /// What came of making room.
-    fn compacted(&mut self, room: &CompactionBlock) {
-        match &room.end {
+    /// What came of a compaction.
+    fn compacted(&mut self, compaction: &CompactionBlock) {
+        match &compaction.end {
             None => {
                 self.untold = None;
                 self.wait_for("making room in the context");
@@ -476,7 +476,7 @@ impl TextView {
             // What was shortened has said so.
             Some(CompactionEnd::Pruned) => {}
             // The turn ends with it, or another model is asked, and either says why.
-            Some(CompactionEnd::Failed { .. }) if room.trigger == Trigger::Forced => {
+            Some(CompactionEnd::Failed { .. }) if compaction.trigger == Trigger::Forced => {
                 (self.untold, self.waiting_for) = (None, None);
             }
             Some(CompactionEnd::Failed { error }) => {
