@@ -80,12 +80,13 @@ async fn where_nobody_serves_it_any_more_connections_are_refused_at_once() {
     let mut place = Place::confined();
     place.open(Arc::new(Egress::over(Vec::new(), Arc::new(Here))));
     // A runner whose Piton has just died: nobody is at the other end of its stdin.
-    let plan = serde_json::to_string(&Plan::of(place.reach())).unwrap();
+    let plan = place.calls_dir.with_file_name("plan");
+    std::fs::create_dir_all(&place.calls_dir).unwrap();
+    std::fs::write(&plan, serde_json::to_vec(&Plan::of(place.reach())).unwrap()).unwrap();
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     let script = "sleep 0.3; exec 3<>/dev/tcp/127.0.0.1/21128";
     let mut runner = Command::new(runner_program());
     runner.arg(&place.calls_dir).arg(plan).env_clear().envs(place.cx.env.iter());
-    std::fs::create_dir_all(&place.calls_dir).unwrap();
     let mut runner =
         runner.stdin(std::os::fd::OwnedFd::from(theirs)).stdout(std::process::Stdio::null()).spawn().unwrap();
     (&ours).write_all(&place.spec(script)).unwrap();
