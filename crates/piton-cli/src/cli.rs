@@ -7,6 +7,7 @@ use piton_core::permission::{Action, PermissionMode, Rule};
 use piton_core::policy::SandboxMode;
 use piton_engine::config::layers::{Flag, Value};
 use piton_engine::config::{BackendChoice, is_preset_file, preset};
+use piton_http::egress::{HostError, HostRule};
 use piton_models::effort::Effort;
 use piton_models::options::Options;
 use piton_models::text_tools::{Mode, NotAMode};
@@ -117,6 +118,9 @@ pub(crate) struct SandboxArgs {
     /// Work in this folder instead of the current one
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Open this host to the command (repeatable): `example.org`, `*.example.org`, `example.org:8443`
+    #[arg(long, value_name = "HOST", value_parser = HostRule::parse)]
+    pub(crate) net: Vec<HostRule>,
     /// Show what a command sees, and run nothing
     #[arg(long)]
     pub(crate) show: bool,
@@ -210,6 +214,9 @@ pub(crate) struct SettingFlags {
     /// `read-only` (the same, and they change nothing), `off` (all that you can). See docs/sandbox.md
     #[arg(long, value_name = "MODE", value_parser = SandboxMode::WORDS, help_heading = PERMISSIONS)]
     pub(crate) sandbox: Option<String>,
+    /// Open this host to commands in the sandbox (repeatable): `example.org`, `*.example.org`, `example.org:8443`
+    #[arg(long, value_name = "HOST", value_parser = open_host, help_heading = PERMISSIONS)]
+    pub(crate) net: Vec<String>,
     /// Use the loop rules of another agent, or your own from a file (`mine.toml`): steps, retries, when a turn ends, names of
     /// tool fields. Prompt and tools stay Piton's; limits you set take precedence (see `piton presets`)
     #[arg(long, value_name = "NAME", value_parser = preset_name)]
@@ -246,10 +253,8 @@ impl SettingFlags {
         let key = |flag, key: &'static [&'static str], value| Flag::Key { flag, key, value };
         let rule = |flag, action| move |tool: &String| Flag::Rule { flag, tool: tool.clone(), action };
         let number = |number: u64| Value::from(i64::try_from(number).unwrap_or(i64::MAX));
-        let check = |check: &String| Flag::Item {
-            flag: "--check",
-            key: &["check", "commands"],
-            value: Value::from(check.as_str()),
+        let item = |flag, key: &'static [&'static str]| {
+            move |item: &String| Flag::Item { flag, key, value: Value::from(item.as_str()) }
         };
         let mut flags: Vec<Flag> = self.set.iter().cloned().map(Flag::Set).collect();
         flags.extend(self.allow.iter().map(rule("--allow", Action::Allow)));
@@ -273,7 +278,8 @@ impl SettingFlags {
             self.max_time.map(|seconds| key("--max-time", &["limits", "max_time"], number(seconds))),
         ];
         flags.extend(keys.into_iter().flatten());
-        flags.extend(self.check.iter().map(check));
+        flags.extend(self.net.iter().map(item("--net", &["sandbox", "net"])));
+        flags.extend(self.check.iter().map(item("--check", &["check", "commands"])));
         flags
     }
 }
@@ -298,6 +304,10 @@ fn temperature(text: &str) -> Result<f64, String> {
 fn dollars(text: &str) -> Result<f64, String> {
     let usd = text.parse::<f64>().ok().filter(|usd| (0.000_001..=1e9).contains(usd));
     usd.ok_or_else(|| "it must be a number of US dollars from 0.000001 to 1000000000".to_owned())
+}
+
+fn open_host(text: &str) -> Result<String, HostError> {
+    HostRule::parse(text).map(|rule| rule.to_string())
 }
 
 fn rule(text: &str) -> Result<String, String> {

@@ -41,11 +41,11 @@ mod seccomp;
 mod split;
 mod tables;
 
-pub use channel::{Ended, Order};
+pub use channel::{Ended, Order, receive_descriptor, send_descriptor};
 pub use error::SandboxError;
 pub use first::{FIRST, first_main};
 pub use mount::{Access, Mount, Source};
 pub use plan::Plan;
-pub use reach::{Backend, Limits, Reach, Write};
+pub use reach::{Backend, Limits, Network, PROXY_PORT, Reach, Write};
 pub use sandbox::Sandbox;
 pub use tables::{readable, secret};

@@ -438,7 +438,7 @@ pub(crate) fn is_plain(path: &Path) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::reach::Limits;
+    use crate::reach::{Limits, Network};
 
     #[test]
     fn what_is_granted_alone_is_split_where_something_is_less() {
@@ -486,6 +486,7 @@ mod tests {
             read: Vec::new(),
             hidden: Vec::new(),
             limits: Limits::default(),
+            network: Network::None,
         }
     }
 

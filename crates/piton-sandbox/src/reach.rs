@@ -28,6 +28,8 @@ pub struct Reach {
     pub hidden: Vec<PathBuf>,
     /// What it may use of the machine.
     pub limits: Limits,
+    /// What it reaches of the network.
+    pub network: Network,
 }
 
 impl Reach {
@@ -96,6 +98,21 @@ pub enum Write {
     /// It may change nothing but its own home and `/tmp`.
     Nothing,
 }
+
+/// What a command reaches of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// Nothing but its own `lo`.
+    None,
+    /// Besides, whatever accepts connections at a socket that listens on [`PROXY_PORT`] of `lo`. It is handed out when the
+    /// sandbox is ready ([`crate::Sandbox::wait_until_ready`]); no process in the sandbox holds it.
+    Proxy,
+}
+
+/// The TCP port of that socket, at 127.0.0.1 of the sandbox. Every sandbox has a `lo` of its own, so it is always free, and it is
+/// below the ports that a kernel gives out by itself.
+pub const PROXY_PORT: u16 = 21_128;
 
 /// What a command may use of the machine; `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,13 +1,13 @@
 //! The runner's side: prepares a sandbox, starts a command in it, and hears how it ended.
 
-use crate::channel::{Ended, Order, Setup, receive, send};
+use crate::channel::{Ended, Order, Setup, receive, receive_with, send};
 use crate::error::SandboxError;
 use crate::inspect::inspect;
 use crate::mount::Source;
 use crate::mounts::open_as_named;
 use crate::namespaces;
 use crate::plan::Plan;
-use crate::reach::{Backend, Reach, Write};
+use crate::reach::{Backend, Network, Reach, Write};
 use rustix::fs::{Mode, OFlags, mkdirat, openat, symlinkat};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -53,12 +53,18 @@ impl Sandbox {
         begin().map_err(SandboxError::First)
     }
 
-    /// Waits until all its layers hold.
-    pub fn wait_until_ready(&self) -> Result<(), SandboxError> {
-        match receive(&self.channel).map_err(SandboxError::First)? {
-            Some(Setup::Ready) => Ok(()),
-            Some(Setup::Failed(error)) => Err(SandboxError::First(io::Error::other(error))),
-            None => Err(SandboxError::First(io::Error::other("its first process ended before it was ready"))),
+    /// Waits until all its layers hold. The answer is the socket by which it reaches the network, where its reach has one: it
+    /// listens, nobody else has it, and once it is closed every connection to it is refused.
+    pub fn wait_until_ready(&self) -> Result<Option<OwnedFd>, SandboxError> {
+        let broken = |what: &str| Err(SandboxError::First(io::Error::other(what.to_owned())));
+        match receive_with(&self.channel).map_err(SandboxError::First)? {
+            Some((Setup::Ready, socket)) => match (self.plan.reach().network, socket) {
+                (Network::None, _) => Ok(None),
+                (Network::Proxy, Some(socket)) => Ok(Some(socket)),
+                (Network::Proxy, None) => broken("its socket for the network did not come"),
+            },
+            Some((Setup::Failed(error), _)) => broken(&error),
+            None => broken("its first process ended before it was ready"),
         }
     }
 

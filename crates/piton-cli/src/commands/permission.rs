@@ -12,7 +12,7 @@ use piton_core::ids::SessionId;
 use piton_core::permission::{Action, Ask, Grant, PermissionMode, Voice};
 use piton_core::turn::State;
 use piton_engine::assemble::{self, Wishes, sources};
-use piton_engine::control::{Connection, Told};
+use piton_engine::control::{Connection, Incoming};
 use piton_engine::engine::Engine;
 use piton_tools::bash::Bash;
 use piton_tools::disk::Disk;
@@ -178,8 +178,8 @@ async fn revoke_there(mut writer: Connection, id: &SessionId, tools: Vec<String>
     writer.ask(&Request::Revoke { tools }).await?;
     while let Some(told) = writer.next().await {
         match told {
-            Told::Reply(Reply::Revoked { .. }) => return Ok(()),
-            Told::Reply(Reply::Refused(refusal)) => bail!("{}", refusal.error),
+            Incoming::Reply(Reply::Revoked { .. }) => return Ok(()),
+            Incoming::Reply(Reply::Refused(refusal)) => bail!("{}", refusal.error),
             _ => {}
         }
     }

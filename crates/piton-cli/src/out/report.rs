@@ -38,7 +38,7 @@ pub(crate) fn exit_code(end: TurnEnd) -> u8 {
 
 /// What to say when only the watching of a session stops that another process runs.
 pub(crate) fn not_watching(session: &SessionId) -> String {
-    format!("no longer watching; {session} goes on. Stop it with piton session cancel {session}")
+    format!("no longer watching; {session} keeps running. Stop it with piton session cancel {session}")
 }
 
 /// The words for a turn's end, for people.

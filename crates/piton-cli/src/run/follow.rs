@@ -81,8 +81,8 @@ pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> Resu
         state => drop(state?),
     }
     let (word, next) = match paused {
-        true => ("paused", format!("; go on with piton session continue {id}")),
-        false => ("going on", String::new()),
+        true => ("paused", format!("; continue it with piton session continue {id}")),
+        false => ("continued", String::new()),
     };
     view::write_stdout(&format!("{word}: {id}{next}\n"));
     Ok(0)
@@ -90,5 +90,5 @@ pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> Resu
 
 pub(crate) fn cut_off(id: &SessionId, writer: Option<u32>) -> String {
     let who = writer.map(|pid| format!(" (process {pid})")).unwrap_or_default();
-    format!("the piton{who} that ran {id} stopped in the middle of a turn; go on with piton run --resume {id}")
+    format!("the piton{who} that ran {id} stopped in the middle of a turn; continue with piton run --resume {id}")
 }

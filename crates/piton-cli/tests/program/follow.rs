@@ -162,7 +162,7 @@ fn a_prompt_from_another_process_joins_the_turn_and_both_hear_how_it_ends() {
     assert_eq!((second.result(), third.result()), (own.clone(), own), "one turn, three reports");
     let last = Value::from(stage.last_messages()).to_string();
     assert!(last.contains("and be kind") && last.contains("and be quick"), "{last}");
-    second.expect_said(&[&format!("is run by process {}", child.id()), "joins it"]);
+    second.expect_said(&[&format!("is run by process {}", child.id()), "your prompt is sent there"]);
 }
 
 #[test]

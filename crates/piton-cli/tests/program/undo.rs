@@ -278,7 +278,7 @@ fn a_run_without_words_finishes_an_undo_that_was_cut_off_and_asks_no_model() {
     cut_off(&stage);
     let asked = stage.provider.requests().len();
     let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "--continue"])).expect_code(1);
-    for told in ["1 turn taken back, by the undo that was begun before", "nothing to go on with"] {
+    for told in ["1 turn taken back, by the undo that was begun before", "nothing to continue in"] {
         assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
     }
     assert_eq!((stage.workspace.read("gone.txt"), stage.provider.requests().len()), ("gone\n".to_owned(), asked));

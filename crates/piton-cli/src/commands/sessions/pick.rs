@@ -18,7 +18,7 @@ pub(crate) fn pick(engine: &Engine, around: &Surroundings, here: &Path) -> Resul
     if !can_ask(around) {
         bail!("which session? Name one: --resume ID, --resume last, or --resume -2 for the one before");
     }
-    choose(engine, here, "Go on with which?")
+    choose(engine, here, "Continue which session?")
 }
 
 /// Whether somebody sits there who can choose.

@@ -1,0 +1,202 @@
+//! What the text in a rule's brackets covers: commands, paths, hosts.
+
+use super::rule::NotARule;
+use std::path::{Component, Path};
+
+/// What a rule's brackets cover.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// Simple commands: words, with `*` for any text.
+    Command(String),
+    /// Paths, like a line of `.gitignore`.
+    Path(String),
+    /// Hosts.
+    Host(String),
+}
+
+/// Where patterns of paths begin.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places<'a> {
+    pub(super) workspace: &'a str,
+    pub(super) home: &'a str,
+}
+
+/// Takes the place of white space within a word, so that no space of a pattern matches it.
+const WITHIN_WORD: char = '\u{1f}';
+
+impl Pattern {
+    /// A pattern for commands: `git push *`, `git diff:*`.
+    pub(super) fn command(text: &str) -> Self {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let text = words.join(" ");
+        // Claude Code's way to write it.
+        Self::Command(text.strip_suffix(":*").map_or(text.clone(), |stem| format!("{stem} *")))
+    }
+
+    pub(super) fn path(text: &str) -> Result<Self, NotARule> {
+        let is_odd = text.is_empty() || text.split('/').any(|part| part == "..");
+        if is_odd { Err(NotARule(text.to_owned())) } else { Ok(Self::Path(text.to_owned())) }
+    }
+
+    /// `domain:example.org`, `domain:*.example.org`, `domain:example.org:8443`.
+    pub(super) fn host(text: &str) -> Result<Self, NotARule> {
+        let host = text.strip_prefix("domain:").unwrap_or(text).trim().trim_end_matches('.').to_lowercase();
+        let (name, port) = host.rsplit_once(':').map_or((host.as_str(), None), |(name, port)| (name, Some(port)));
+        let below = name.strip_prefix("*.").unwrap_or(name);
+        let is_name = !below.is_empty()
+            && below
+                .split('.')
+                .all(|label| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-'));
+        let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok());
+        if is_name && is_port { Ok(Self::Host(host)) } else { Err(NotARule(text.to_owned())) }
+    }
+
+    /// How much of it says something: the more, the more particular.
+    pub(super) fn particularity(&self) -> (usize, bool) {
+        let (Self::Command(text) | Self::Path(text) | Self::Host(text)) = self;
+        let stem = text.trim_end_matches(['*', ' ']);
+        (stem.chars().filter(|c| *c != '*').count(), !text.contains('*'))
+    }
+
+    pub(super) fn matches_command(&self, words: &[String]) -> bool {
+        let Self::Command(pattern) = self else { return false };
+        let word = |word: &String| word.replace(char::is_whitespace, &WITHIN_WORD.to_string());
+        let text = words.iter().map(word).collect::<Vec<_>>().join(" ");
+        // A last ` *` also stands for no arguments.
+        pattern.strip_suffix(" *").is_some_and(|stem| globbed(stem, &text)) || globbed(pattern, &text)
+    }
+
+    /// The program of a command pattern, where it names one.
+    pub(super) fn program(&self) -> Option<&str> {
+        let Self::Command(pattern) = self else { return None };
+        pattern.split(' ').next().filter(|word| !word.contains('*'))
+    }
+
+    pub(super) fn matches_path(&self, path: &str, places: Places<'_>) -> bool {
+        let Self::Path(pattern) = self else { return false };
+        let below = |root: &str, pattern: &str| {
+            let rest = Path::new(path).strip_prefix(root).ok().filter(|_| !root.is_empty());
+            rest.is_some_and(|rest| covers(&parts(Path::new(pattern)), &parts(rest)))
+        };
+        match pattern {
+            pattern if pattern.starts_with('/') => below("/", pattern.trim_start_matches('/')),
+            pattern if pattern.starts_with("~/") => below(places.home, &pattern[2..]),
+            // A name by itself is at any depth.
+            pattern if !pattern.trim_end_matches('/').contains('/') => {
+                below(places.workspace, &format!("**/{pattern}"))
+            }
+            pattern => below(places.workspace, pattern.trim_start_matches("./")),
+        }
+    }
+
+    pub(super) fn matches_host(&self, host: &str) -> bool {
+        let Self::Host(pattern) = self else { return false };
+        let host = host.trim_end_matches('.').to_lowercase();
+        let (name, port) = host.rsplit_once(':').map_or((host.as_str(), None), |(name, port)| (name, Some(port)));
+        let (wanted, wanted_port) =
+            pattern.rsplit_once(':').map_or((pattern.as_str(), None), |(name, port)| (name, Some(port)));
+        let is_name = match wanted.strip_prefix("*.") {
+            Some(above) => name.strip_suffix(above).is_some_and(|below| below.ends_with('.') && below.len() > 1),
+            None => name == wanted,
+        };
+        is_name && wanted_port.is_none_or(|wanted| port == Some(wanted))
+    }
+}
+
+fn parts(path: &Path) -> Vec<String> {
+    let names = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+        _ => None,
+    });
+    names.collect()
+}
+
+/// Whether a path lies at a pattern or below it. `**` is any number of folders.
+fn covers(pattern: &[String], path: &[String]) -> bool {
+    // Without recursion: the last `**` is where another try begins.
+    let (mut at, mut of_path, mut retry) = (0, 0, None);
+    loop {
+        match pattern.get(at).map(String::as_str) {
+            None => return true,
+            Some("**") => {
+                if at + 1 == pattern.len() {
+                    return of_path < path.len();
+                }
+                retry = Some((at, of_path));
+                at += 1;
+            }
+            Some(part) if path.get(of_path).is_some_and(|name| globbed(part, name)) => {
+                (at, of_path) = (at + 1, of_path + 1);
+            }
+            Some(_) => match retry {
+                Some((star, from)) if from < path.len() => {
+                    (at, of_path, retry) = (star + 1, from + 1, Some((star, from + 1)));
+                }
+                _ => return false,
+            },
+        }
+    }
+}
+
+/// Whether a text is a pattern's, in which `*` is any text.
+fn globbed(pattern: &str, text: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    for piece in pieces {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(pattern: &str, words: &[&str]) -> bool {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        Pattern::command(pattern).matches_command(&words)
+    }
+
+    #[test]
+    fn commands_are_matched_word_by_word() {
+        assert!(command("git diff *", &["git", "diff"]) && command("git diff:*", &["git", "diff", "--stat"]));
+        assert!(command("git diff", &["git", "diff"]) && !command("git diff", &["git", "diff", "x"]));
+        assert!(!command("git diff *", &["git", "difftool"]) && !command("git diff *", &["git diff"]));
+        assert!(command("npm run test*", &["npm", "run", "test:unit"]) && !command("npm run test*", &["npm", "run"]));
+        assert!(command("*", &["anything", "at all"]) && command("make *ALL* x", &["make", "_ALL_", "x"]));
+        assert!(!command("aa*aa", &["aaa"]), "what begins a text does not end it, too");
+    }
+
+    fn path(pattern: &str, path: &str) -> bool {
+        let places = Places { workspace: "/w", home: "/home/me" };
+        Pattern::path(pattern).unwrap().matches_path(path, places)
+    }
+
+    #[test]
+    fn paths_are_matched_as_in_an_ignore_file() {
+        assert!(path("src/**", "/w/src/a/b.rs") && !path("src/**", "/w/src") && !path("src/**", "/w/other/src/a"));
+        assert!(path(".env", "/w/.env") && path(".env", "/w/a/.env") && path("*.pem", "/w/a/b.pem"));
+        assert!(path("target/", "/w/a/target/x") && path("./a/*.rs", "/w/a/b.rs") && !path("./a/*.rs", "/w/a/b/c.rs"));
+        assert!(path("/etc/**", "/etc/hosts") && path("~/x", "/home/me/x/y") && !path("~/x", "/home/me/xy"));
+        assert!(path("a/**/b/**/c", "/w/a/1/b/b/2/c") && !path("a/**/b/c", "/w/a/b/d/c"));
+        assert!(Pattern::path("../x").is_err() && Pattern::path("").is_err());
+    }
+
+    #[test]
+    fn hosts_are_matched_by_name_and_port() {
+        let host = |pattern: &str, host: &str| Pattern::host(pattern).unwrap().matches_host(host);
+        assert!(host("domain:Example.org", "example.org.:443") && !host("domain:example.org", "a.example.org"));
+        assert!(host("domain:*.example.org", "a.b.example.org") && !host("domain:*.example.org", "example.org"));
+        assert!(!host("domain:*.example.org", "badexample.org") && host("domain:a.b:8443", "a.b:8443"));
+        assert!(!host("domain:a.b:8443", "a.b:443"));
+        for odd in ["domain:*.", "domain:", "domain:*", "domain:a b", "domain:a:99999"] {
+            assert!(Pattern::host(odd).is_err(), "{odd}");
+        }
+    }
+}

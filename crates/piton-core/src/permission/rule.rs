@@ -1,0 +1,194 @@
+//! One rule: `bash`, `bash(git push *)`, `Edit(src/**)`, `net(domain:example.org)`, `mcp__server__*`, `*`.
+
+use super::pattern::{Pattern, Places};
+use super::{Action, Ask};
+use crate::call::Access;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What to do with some calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rule {
+    /// A tool's name; one that ends with `*`; `*` for every tool; `Read` or `Edit` for every one that reads or changes files;
+    /// `net` for every one that talks to hosts.
+    pub tool: String,
+    /// What of its calls, as it was written between brackets; `None`: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// What to do.
+    pub action: Action,
+    /// Who says so.
+    #[serde(default, skip_serializing_if = "Voice::is_user")]
+    pub voice: Voice,
+}
+
+/// Who says what may run. What the user allows is allowed; what anybody forbids or wants to be asked about counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Voice {
+    /// The user: files, variables and flags of theirs, and what they answered.
+    #[default]
+    User,
+    /// What came with the repository. It allows only what the user says nothing about.
+    Repository,
+}
+
+impl Voice {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::User, Self::Repository];
+
+    fn is_user(&self) -> bool {
+        *self == Self::User
+    }
+}
+
+/// Why a text is not a rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a permission rule: expected a tool (`bash`, `mcp__server__*`, `*`), with what of it in brackets if not all: \
+     `bash(git push *)`, `Edit(src/**)`, `net(domain:example.org)`"
+)]
+pub struct NotARule(pub String);
+
+/// How particular a rule is; the more particular of two counts.
+pub(super) type Particularity = (u8, usize, bool);
+
+const EDIT: &str = "Edit";
+const READ: &str = "Read";
+const NET: &str = "net";
+
+impl Rule {
+    /// A rule of the user's for all calls of a tool.
+    pub fn of(tool: impl Into<String>, action: Action) -> Self {
+        Self { tool: tool.into(), pattern: None, action, voice: Voice::User }
+    }
+
+    /// Reads a rule as it stands in a file or on a command line.
+    pub fn parse(text: &str, action: Action) -> Result<Self, NotARule> {
+        let wrong = || NotARule(text.to_owned());
+        let text = text.trim();
+        let (tool, pattern) = match text.split_once('(') {
+            Some((tool, rest)) => (tool.trim_end(), Some(rest.strip_suffix(')').ok_or_else(wrong)?.trim())),
+            None => (text, None),
+        };
+        let stem = tool.strip_suffix('*').unwrap_or(tool);
+        let is_name = stem.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+        if tool.is_empty() || !is_name {
+            return Err(wrong());
+        }
+        // As Claude Code calls them.
+        let tool = match tool {
+            "Bash" => "bash",
+            "Write" => "write",
+            "WebFetch" => "web_fetch",
+            "WebSearch" => "web_search",
+            tool => tool,
+        };
+        let pattern = pattern.filter(|pattern| *pattern != "*").map(ToOwned::to_owned);
+        let rule = Self { tool: tool.to_owned(), pattern, action, voice: Voice::User };
+        rule.read_pattern().map_err(|_| wrong())?;
+        Ok(rule)
+    }
+
+    fn read_pattern(&self) -> Result<Option<Pattern>, NotARule> {
+        let Some(text) = &self.pattern else { return Ok(None) };
+        let pattern = match self.tool.as_str() {
+            "bash" if !text.trim().is_empty() => Pattern::command(text),
+            EDIT | READ | "read" | "write" | "edit" | "apply_patch" | "grep" | "glob" | "list" => Pattern::path(text)?,
+            NET | "web_fetch" if text.starts_with("domain:") => Pattern::host(text)?,
+            _ => return Err(NotARule(self.to_string())),
+        };
+        Ok(Some(pattern))
+    }
+
+    pub(super) fn particularity(&self) -> Particularity {
+        let pattern = self.read_pattern().ok().flatten();
+        match pattern {
+            Some(pattern) => {
+                let (literal, is_exact) = pattern.particularity();
+                (3, literal, is_exact)
+            }
+            None if self.tool == "*" => (0, 0, false),
+            None if self.tool.ends_with('*') => (1, self.tool.len(), false),
+            None => (2, 0, false),
+        }
+    }
+
+    /// Whether it is about this tool, as far as its name says.
+    pub fn names(&self, tool: &str) -> bool {
+        self.tool.strip_suffix('*').map_or(self.tool == tool, |stem| tool.starts_with(stem))
+    }
+
+    /// Whether a person means it by this: its tool, or all of it.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.tool == name || self.to_string() == name
+    }
+
+    /// Whether it is about all calls of this tool.
+    pub fn covers(&self, tool: &str) -> bool {
+        self.names(tool) && self.pattern.is_none()
+    }
+
+    /// Whether it is about this part of a call.
+    pub(super) fn matches(&self, ask: &Ask<'_>, access: &Access) -> bool {
+        let by_kind = match access {
+            Access::Write(_) => self.tool == EDIT,
+            Access::Read(_) => self.tool == READ,
+            Access::Reach(_) => self.tool == NET,
+            _ => false,
+        };
+        if !by_kind && !self.names(ask.tool) {
+            return false;
+        }
+        let Ok(pattern) = self.read_pattern() else { return false };
+        let Some(pattern) = pattern else { return true };
+        let places = Places { workspace: ask.workspace, home: &ask.reach.home };
+        match access {
+            Access::Command(part) => {
+                let mentions = |program: &str| {
+                    let is_of_word = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+                    let code = part.code.as_deref().unwrap_or_default();
+                    code.split(|c| !is_of_word(c)).any(|word| word == program)
+                };
+                pattern.matches_command(&part.words)
+                    || self.action == Action::Deny && pattern.program().is_some_and(mentions)
+            }
+            Access::Read(path) | Access::Write(path) => pattern.matches_path(path, places),
+            Access::Reach(host) => pattern.matches_host(host),
+            Access::Run(_) | Access::Unknowable(_) | Access::Spawn | Access::Use(_) | Access::Unsandboxed(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.pattern {
+            Some(pattern) => f.pad(&format!("{}({pattern})", self.tool)),
+            None => f.pad(&self.tool),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_a_tool_and_what_of_it() {
+        for text in ["bash", "*", "mcp__db__*", "bash(git push *)", "Edit(src/**)", "net(domain:*.example.org)"] {
+            assert_eq!(Rule::parse(&format!(" {text} "), Action::Allow).unwrap().to_string(), text);
+        }
+        assert_eq!(Rule::parse("Bash(*)", Action::Allow), Ok(Rule::of("bash", Action::Allow)));
+        for odd in ["", "()", "bash(", "bash)", "a b", "bash()", "net(example.org)", "edit(../x)", "other(x)"] {
+            assert!(Rule::parse(odd, Action::Allow).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_more_it_says_the_more_particular_it_is() {
+        let all =
+            ["*", "mcp__*", "mcp__db__*", "bash", "bash(*git*)", "bash(git *)", "bash(git push *)", "bash(git push)"];
+        let of = |text: &str| Rule::parse(text, Action::Ask).unwrap().particularity();
+        assert!(all.is_sorted_by_key(|text| of(text)), "{:?}", all.map(of));
+    }
+}
