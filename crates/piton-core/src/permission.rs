@@ -196,14 +196,22 @@ impl Class {
         };
         let Reach { read, never, .. } = ask.reach;
         match access {
-            // The kernel holds a confined command to the sandbox, in which another file may have that name.
-            Access::Read(_) | Access::Write(_) if ask.is_of_confined_command() => Self::Free,
+            // The kernel holds a confined command to the sandbox, in which another file may have that name, and Piton's own
+            // tools hold themselves to it.
+            Access::Read(_) if ask.is_confined && !ask.leaves_sandbox() => Self::Free,
+            Access::Write(_) if ask.is_of_confined_command() => Self::Free,
+            Access::Write(path) if ask.is_confined => {
+                if ask.is_below_workspace(path) {
+                    Self::Edit
+                } else {
+                    Self::Other
+                }
+            }
             Access::Read(path) if depth(path, never) > depth(path, read) => Self::Never,
             Access::Write(path) if depth(path, never) > 0 => Self::Never,
             Access::Read(path) => {
                 let is_known = read.is_empty() || depth(path, read) > 0 || ask.is_below_workspace(path);
-                // Those of Piton's own tools are held to the sandbox, too.
-                if is_known || ask.is_confined { Self::Free } else { Self::ReadElsewhere }
+                if is_known { Self::Free } else { Self::ReadElsewhere }
             }
             Access::Write(path) if !ask.is_below_workspace(path) => Self::Other,
             Access::Write(path) if ask.is_protected(path) => Self::Protected,
@@ -461,8 +469,11 @@ impl<'a> Ask<'a> {
 
     /// Whether what it accesses is held to the sandbox by the kernel.
     fn is_of_confined_command(&self) -> bool {
-        let leaves = self.accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_)));
-        self.is_confined && self.has_commands() && !leaves
+        self.is_confined && self.has_commands() && !self.leaves_sandbox()
+    }
+
+    fn leaves_sandbox(&self) -> bool {
+        self.accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_)))
     }
 
     /// Whether a path lies in the workspace.
@@ -484,6 +495,7 @@ impl<'a> Ask<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::CommandPart;
 
     /// A call in `/w`, without a sandbox, where nothing is said of what is reached.
     fn ask<'a>(tool: &'a str, accesses: &'a [Access]) -> Ask<'a> {
@@ -637,5 +649,120 @@ mod tests {
         assert_eq!((judged.action, judged.rule), (Action::Ask, None));
         rules.0.extend(judged.remember.0);
         assert_eq!(rules.judge(&ask).action, Action::Allow);
+    }
+
+    fn command(words: &str) -> Access {
+        let words = words.split(' ').map(ToOwned::to_owned).collect();
+        Access::Command(Box::new(CommandPart { words, ..CommandPart::default() }))
+    }
+
+    fn rules(of: &[(&str, Action)]) -> Rules {
+        Rules(of.iter().map(|(text, action)| Rule::parse(text, *action).unwrap()).collect())
+    }
+
+    #[test]
+    fn a_script_is_as_allowed_as_the_strictest_of_its_commands() {
+        let rules =
+            rules(&[("bash(git *)", Action::Allow), ("bash(git push *)", Action::Ask), ("bash(rm *)", Action::Deny)]);
+        let judged = |parts: &[Access]| rules.judge(&ask("bash", parts)).action;
+        assert_eq!(judged(&[Access::Run("git status".into()), command("git status")]), Action::Allow);
+        assert_eq!(judged(&[command("git status"), command("make")]), Action::Ask);
+        assert_eq!(judged(&[command("git status"), command("git push origin")]), Action::Ask);
+        assert_eq!(judged(&[command("git status"), command("rm -rf x"), command("make")]), Action::Deny);
+        let code = Access::Command(Box::new(CommandPart {
+            words: vec!["python3".into(), "-c".into(), "x".into()],
+            code: Some("os.system('rm -rf x')".into()),
+            ..CommandPart::default()
+        }));
+        assert_eq!(judged(&[code]), Action::Deny, "code that mentions what is forbidden");
+    }
+
+    #[test]
+    fn in_a_sandbox_commands_run_where_edits_are_accepted_and_the_harmless_always() {
+        let judged = |mode, is_confined, access: Access| {
+            Rules::default().judge_in(mode, &[], &Ask { is_confined, ..ask("bash", &[access]) }).action
+        };
+        let harmless = || {
+            Access::Command(Box::new(CommandPart {
+                words: vec!["ls".into()],
+                is_harmless: true,
+                ..CommandPart::default()
+            }))
+        };
+        let row = |access: &dyn Fn() -> Access, is_confined| {
+            PermissionMode::ALL.map(|mode| judged(mode, is_confined, access()))
+        };
+        use Action::{Allow, Ask as A, Deny};
+        // Plan, ask, accept-edits, auto.
+        assert_eq!(row(&harmless, true), [Allow, Allow, Allow, Allow]);
+        assert_eq!(row(&harmless, false), [Deny, A, A, Allow]);
+        assert_eq!(row(&|| command("make"), true), [Deny, A, Allow, Allow]);
+        assert_eq!(row(&|| command("make"), false), [Deny, A, A, Allow]);
+        assert_eq!(row(&|| Access::Unknowable("$x".into()), true), [Deny, A, Allow, Allow]);
+        assert_eq!(row(&|| Access::Unknowable("$x".into()), false), [Deny, A, A, Allow]);
+    }
+
+    #[test]
+    fn what_cannot_be_known_is_never_allowed_by_a_rule_nor_past_one_that_forbids() {
+        let unknowable = [Access::Unknowable("$x".into())];
+        let of = |rules: &Rules, mode, is_confined| {
+            let judged = rules.judge_in(mode, &[], &Ask { is_confined, ..ask("bash", &unknowable) });
+            (judged.action, judged.remember.is_empty())
+        };
+        let allows = rules(&[("bash", Action::Allow)]);
+        assert_eq!(of(&allows, PermissionMode::Ask, false), (Action::Ask, true));
+        let forbids = rules(&[("bash(rm *)", Action::Deny), ("bash", Action::Allow)]);
+        assert_eq!(of(&forbids, PermissionMode::AcceptEdits, true), (Action::Ask, true));
+        assert_eq!(of(&forbids, PermissionMode::Auto, true).0, Action::Deny);
+    }
+
+    #[test]
+    fn another_voice_can_only_be_stricter_but_where_the_user_says_nothing() {
+        let both = |user: &[(&str, Action)], repository: &[(&str, Action)]| {
+            let theirs = rules(repository).0.into_iter().map(|rule| Rule { voice: Voice::Repository, ..rule });
+            let all = Rules(rules(user).0.into_iter().chain(theirs).collect());
+            all.judge(&ask("bash", &[command("git push")])).action
+        };
+        assert_eq!(both(&[("bash", Action::Deny)], &[("bash(git push)", Action::Allow)]), Action::Deny);
+        assert_eq!(both(&[("bash", Action::Ask)], &[("bash(git push)", Action::Allow)]), Action::Ask);
+        assert_eq!(both(&[], &[("bash(git push)", Action::Allow)]), Action::Allow);
+        assert_eq!(both(&[("bash(git push)", Action::Allow)], &[("bash", Action::Deny)]), Action::Deny);
+        assert_eq!(both(&[("bash(git push)", Action::Allow)], &[("*", Action::Ask)]), Action::Ask);
+    }
+
+    #[test]
+    fn always_covers_the_parts_that_asked_and_no_more() {
+        let rules = rules(&[("bash(cargo test *)", Action::Allow)]);
+        let judged =
+            rules.judge(&ask("bash", &[command("cargo test -q"), command("git log -1"), command("git log -2")]));
+        let always: Vec<String> = judged.remember.0.iter().map(ToString::to_string).collect();
+        assert_eq!(always, ["bash(git log *)"]);
+        let grant = Grant { rule: judged.remember.0[0].clone(), asked_by: None, at_ms: 0 };
+        let later = |words: &str| {
+            rules.judge_in(PermissionMode::Ask, std::slice::from_ref(&grant), &ask("bash", &[command(words)])).action
+        };
+        assert_eq!((later("git log"), later("git push")), (Action::Allow, Action::Ask));
+        let edits = |path: &str| rules.judge(&ask("edit", &[Access::Write(path.into())])).remember.0[0].to_string();
+        assert_eq!((edits("/w/src/a"), edits("/x/y/a")), ("edit(./**)".to_owned(), "edit(/x/y/**)".to_owned()));
+    }
+
+    #[test]
+    fn keys_and_pitons_own_files_are_for_no_call() {
+        let reach = Reach {
+            home: "/home/me".into(),
+            read: vec!["/usr".into(), "/home/me/piton/sessions".into()],
+            never: vec!["/home/me/.ssh".into(), "/home/me/piton".into()],
+        };
+        let all = rules(&[("*", Action::Allow)]);
+        let of = |rules: &Rules, access: Access| {
+            let asked = Ask { reach: &reach, ..ask("any", std::slice::from_ref(&access)) };
+            rules.judge_in(PermissionMode::Auto, &[], &asked).action
+        };
+        assert_eq!(of(&all, Access::Read("/home/me/.ssh/id".into())), Action::Deny);
+        assert_eq!(of(&all, Access::Write("/home/me/piton/sessions/s/journal".into())), Action::Deny);
+        assert_eq!(of(&all, Access::Read("/home/me/piton/sessions/s/calls/c.out".into())), Action::Allow);
+        let none = Rules::default();
+        assert_eq!(of(&none, Access::Read("/usr/bin/env".into())), Action::Allow);
+        assert_eq!(of(&none, Access::Read("/home/me/other/a".into())), Action::Ask);
     }
 }

@@ -8,6 +8,7 @@ use crate::out::{print, report, view};
 use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_core::client::{Reply, Request};
+use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
 use piton_core::permission::{Action, Ask, Grant, PermissionMode, Voice};
 use piton_core::turn::State;
@@ -125,7 +126,7 @@ fn check(
         view::write_stdout(&format!("the command {verdict}{place} (mode {})\n", policy.mode));
     }
     // What a run ends with that may not go on: it was asked, or refused.
-    Ok(if judged.action == Action::Allow { 0 } else { report::EXIT_TOOL_DENIED })
+    Ok(if judged.action == Action::Allow { 0 } else { report::exit_code(TurnEnd::ToolDenied) })
 }
 
 /// Words as a shell reads them back.

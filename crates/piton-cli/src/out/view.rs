@@ -17,9 +17,10 @@ use crate::surroundings::Surroundings;
 use anstyle::{AnsiColor, Style};
 use piton_core::call::{CallKind, Status};
 use piton_core::client::{CheckRun, Compacted, Live, Published, Report};
-use piton_core::event::{Direction, GivenKind, Record, Rewind, Touched, Trigger};
+use piton_core::event::{Direction, Event, GivenKind, Record, Rewind, Touched, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
 use piton_core::message::Part;
+use piton_core::policy::{Policy, SandboxMode};
 use piton_core::story::{
     Block, BlockId, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, Field, ModelBlock, ModelState,
     RewindState, Story, WordsState,
@@ -105,6 +106,7 @@ pub(crate) struct TextView {
     /// Notices about undo that were shown.
     noticed: Vec<String>,
     frame: usize,
+    is_introduced: bool,
     /// What misses of the provider's cache cost so far, in millionths of a dollar.
     lost_micros: u64,
 }
@@ -129,6 +131,7 @@ impl TextView {
             spoke: false,
             noticed: Vec::new(),
             frame: 0,
+            is_introduced: false,
             lost_micros: 0,
         }
     }
@@ -257,9 +260,27 @@ impl TextView {
         self.screen.flush();
     }
 
+    /// Once, before anything else is shown: who is asked, what holds its commands, and what is asked about.
+    fn introduce(&mut self, model: &str, policy: &Policy) {
+        if !self.look.animates || std::mem::replace(&mut self.is_introduced, true) {
+            return;
+        }
+        let sandbox = match (policy.sandbox, policy.sandbox_backend.as_deref()) {
+            (SandboxMode::Off, _) => "commands unconfined: no sandbox".to_owned(),
+            (mode, Some("landlock")) => format!("sandbox {} (Landlock alone)", mode.word()),
+            (mode, _) => format!("sandbox {}", mode.word()),
+        };
+        self.aside(&format!("{DIM}{} · {sandbox} · mode {}{DIM:#}", clean(model), policy.mode));
+    }
+
     fn draw(&mut self, published: &Published) {
         if let Published::Live(live) = published {
             self.show_live(live);
+        }
+        if let Published::Recorded(record) = published
+            && let Event::TurnStarted { model, policy, .. } = &record.event
+        {
+            self.introduce(model, policy);
         }
         let changes = self.story.hear(published);
         // What streams is told from its beginning when fragments of it were missed.

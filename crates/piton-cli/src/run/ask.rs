@@ -263,7 +263,7 @@ mod tests {
     fn question(body: Vec<QuestionBlock>) -> Question {
         let mut remember = Rules::default();
         remember.push("bash", Action::Allow);
-        Question::may_run("Run this command?", body, "bash", remember)
+        Question::may_run("Run this command?", body, remember)
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
         assert!(prompt(&choices, true).contains(", [v]iew all, or what"));
         assert_eq!(
             prompt(&choices, false),
-            "[y]es, [a]lways bash (any call in this session), [n]o (or Enter), or what to do instead: "
+            "[y]es, [a]lways bash (in this session), [n]o (or Enter), or what to do instead: "
         );
         let decision = |line| decision(line, &choices);
         assert_eq!(decision(" Y "), Decision::Approve);

@@ -9,7 +9,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// In what must not be read.
 const CANARY: &str = "canary-of-the-home";
@@ -158,6 +158,8 @@ enum Who {
 /// A workspace to attack from, and all that is to be attacked. What is aimed at lives as long as this.
 struct Field {
     tries: Vec<Try>,
+    /// Their commands and paths as they are here.
+    texts: Vec<String>,
     stage: Stage,
     out: PathBuf,
     evil: PathBuf,
@@ -175,12 +177,15 @@ impl Field {
         let mut stage = Stage::new(json!([]));
         let (workspace, home) = (stage.workspace.path(), stage.home.path());
         let (out, evil) = (home.join("out"), PathBuf::from(format!("{}-evil", workspace.display())));
-        let calls = tries.iter().map(|(_, _, tool, text)| {
+        let here = |text: &str| {
             let text = text.replace("{WS}", workspace.to_str().unwrap()).replace("{OUT}", out.to_str().unwrap());
             let text = text.replace("{HOME}", home.to_str().unwrap()).replace("{CANARY}", CANARY);
             let text = text.replace("{TCP}", &tcp.local_addr().unwrap().port().to_string());
             let text = text.replace("{UDP}", &udp.local_addr().unwrap().port().to_string());
-            let text = text.replace("{PID}", &std::process::id().to_string());
+            text.replace("{PID}", &std::process::id().to_string())
+        };
+        let texts: Vec<String> = tries.iter().map(|(.., text)| here(text)).collect();
+        let calls = tries.iter().zip(&texts).map(|((_, _, tool, _), text)| {
             let args = match *tool {
                 "bash" => json!({"command": text}),
                 "write" => json!({"path": text, "content": "x"}),
@@ -209,6 +214,7 @@ impl Field {
         let at_path = UnixListener::bind(out.join("socket")).unwrap();
         Self {
             tries,
+            texts,
             stage,
             out,
             evil,
@@ -358,17 +364,24 @@ fn nobody() -> Who {
     Who::Runs
 }
 
+/// What a model can do of it with a command is done here by the commands themselves: rules keep some from it, too.
 #[test]
 fn without_a_sandbox_they_get_through() {
     let is_sure = |kind| kind == Attack || kind == AtTarget || kind == AttackByRoot && is_root();
     let field = Field::new(is_sure);
-    let ran = field.run(Who::Runs, &["--sandbox", "off"]);
-    let failed: Vec<String> = field
-        .judged(&ran)
-        .into_iter()
-        .filter(|(_, outcome)| !succeeded(outcome))
-        .map(|((row, _, tool, text), outcome)| format!("row {row}: {tool} {text}: {}", outcome["text"]))
-        .collect();
+    // There is a session, and it is being written.
+    let data = field.stage.home.path().join("data/sessions/any");
+    fs::create_dir_all(&data).unwrap();
+    let _socket = UnixListener::bind(data.join("control.sock")).unwrap();
+    let mut failed = Vec::new();
+    for (at, (row, _, tool, text)) in field.tries.iter().enumerate() {
+        let mut command = Command::new("bash");
+        command.args(["-c", &field.texts[at]]).current_dir(field.stage.workspace.path());
+        command.env("OPENAI_API_KEY", "sk-test-openai").stdin(Stdio::null()).stdout(Stdio::null());
+        if *tool == "bash" && !command.stderr(Stdio::null()).status().unwrap().success() {
+            failed.push(format!("row {row}: {text}"));
+        }
+    }
     assert!(failed.is_empty(), "no attacks:\n{}", failed.join("\n"));
     assert!(!field.harmed().is_empty());
 }

@@ -276,7 +276,7 @@ fn at_a_terminal_the_hooks_reason_stands_beside_its_question() {
         let call = json!([{"tools": [{"name": "bash", "args": {"command": "touch ran"}}]}, {"text": "Done."}]);
         let stage = Stage::new(call).with_config(&config("PreToolUse", &ASK.replace("hmm", reason)));
         let mut terminal = stage.terminal(&["run", "--yes", "--model", "openai-chat/m", "go"]);
-        until("the question is on the screen", || terminal.screen().contains("[y]es, [a]lways bash"));
+        until("the question is on the screen", || terminal.screen().contains("[y]es, [n]o"));
         let screen = terminal.screen();
         assert!(screen.contains("Run this command?") && screen.contains("touch ran"), "{screen}");
         assert!(screen.find(told) < screen.find("[y]es") && screen.contains(told), "{screen}");
@@ -293,7 +293,7 @@ fn a_person_is_shown_the_input_that_a_hook_made_and_that_input_runs() {
     let changes = r#"echo '{"hookSpecificOutput":{"permissionDecision":"ask","updatedInput":{"command":"echo CHANGED > proof"}}}'"#;
     let stage = Stage::new(call).with_config(&config("PreToolUse", changes));
     let mut terminal = stage.terminal(&["run", "--yes", "--model", "openai-chat/m", "go"]);
-    until("the question is on the screen", || terminal.screen().contains("[y]es, [a]lways bash"));
+    until("the question is on the screen", || terminal.screen().contains("[y]es, [n]o"));
     let screen = terminal.screen();
     assert!(screen.contains("echo CHANGED > proof") && !screen.contains("harmless"), "{screen}");
     terminal.type_line("y");
@@ -329,8 +329,8 @@ fn a_guard_sees_a_tool_however_the_model_spells_it_and_its_fields() {
 fn always_holds_however_the_model_spells_the_tool() {
     let call = |name: &str, command: &str| json!({"tools": [{"name": name, "args": {"command": command}}]});
     let stage = Stage::new(json!([call("Bash", "touch one"), call("Bash", "touch two"), {"text": "Done."}]));
-    let mut terminal = stage.terminal(&["run", "--model", "openai-chat/m", "go"]);
-    until("the question is on the screen", || terminal.screen().contains("[y]es, [a]lways bash"));
+    let mut terminal = stage.terminal(&["run", "--mode", "ask", "--model", "openai-chat/m", "go"]);
+    until("the question is on the screen", || terminal.screen().contains("[a]lways bash(touch *)"));
     terminal.type_line("a");
     assert_eq!(terminal.end(), 0, "{}", terminal.screen());
     assert!(stage.workspace.has("one") && stage.workspace.has("two"));
@@ -354,8 +354,10 @@ fn always_ends_with_the_session_with_a_later_rule_and_when_it_is_withdrawn() {
         call("touch five"),
         says("No."),
     ]));
-    let mut terminal = stage.terminal(&["run", "--model", "openai-chat/m", "go"]);
-    until("the question says what always covers", || terminal.screen().contains("bash (any call in this session)"));
+    let mut terminal = stage.terminal(&["run", "--mode", "ask", "--model", "openai-chat/m", "go"]);
+    until("the question says what always covers", || {
+        terminal.screen().contains("[a]lways bash(touch *) (in this session)")
+    });
     terminal.type_line("a");
     assert_eq!(terminal.end(), 0, "{}", terminal.screen());
     let headless = |args: &[&str]| Ran::of(stage.piton(&[&["run", "--model", "openai-chat/m", "go"], args].concat()));

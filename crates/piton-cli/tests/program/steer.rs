@@ -305,7 +305,7 @@ fn who_pipes_something_in_is_asked_at_the_terminal_and_can_see_all_of_it() {
     ]));
     let pager = format!("cp \"$1\" {}; true", stage.home.path().join("seen").display());
     let before = format!("echo 'piped words' | PAGER='f() {{ {pager}; }}; f' ");
-    let mut terminal = stage.terminal_behind(&before, &["run", "--model", "openai-chat/m", "make it"]);
+    let mut terminal = stage.terminal_behind(&before, &["run", "--mode", "ask", "--model", "openai-chat/m", "make it"]);
     until("it asks", || terminal.screen().contains("[v]iew all"));
     assert!(terminal.screen().contains("… 21 more lines …"), "{}", terminal.screen());
     terminal.type_line("v");

@@ -91,8 +91,9 @@ impl Pattern {
 
     pub(super) fn matches_host(&self, host: &str) -> bool {
         let Self::Host(pattern) = self else { return false };
-        let host = host.trim_end_matches('.').to_lowercase();
+        let host = host.to_lowercase();
         let (name, port) = host.rsplit_once(':').map_or((host.as_str(), None), |(name, port)| (name, Some(port)));
+        let name = name.trim_end_matches('.');
         let (wanted, wanted_port) =
             pattern.rsplit_once(':').map_or((pattern.as_str(), None), |(name, port)| (name, Some(port)));
         let is_name = match wanted.strip_prefix("*.") {

@@ -479,11 +479,7 @@ impl CallEntry {
         let json = self.call.input.value().map(Value::to_string).unwrap_or_default();
         let mut remember = Rules::default();
         remember.push(&self.call.name, Action::Allow);
-        Question::may_run(
-            format!("Use {}?", self.call.name),
-            vec![QuestionBlock::Json { json }],
-            remember,
-        )
+        Question::may_run(format!("Use {}?", self.call.name), vec![QuestionBlock::Json { json }], remember)
     }
 
     fn change_input(&mut self, input: &Value) {

@@ -307,7 +307,7 @@ pub(super) fn unknown_tool(rule: &str) -> Option<String> {
     let name = rule.tool.as_str();
     let specs = default_tools().specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    let is_known = names.iter().any(|known| rule.names(known)) || OF_KINDS.contains(&name) || name.starts_with("mcp__");
+    let is_known = names.iter().any(|known| rule.names(known)) || OF_KINDS.contains(&name);
     let meant = did_you_mean(name, names.iter().copied());
     (!is_known).then(|| format!("Piton has no tool `{name}` of its own ({}){meant}", names.join(", ")))
 }

@@ -115,7 +115,9 @@ fn verdict(judged: &Judgement, said: Option<HookVerdict>, tool: &str, mode: Perm
     match (judged.action, said) {
         (Action::Deny, _) if mode != PermissionMode::Plan || judged.rule.is_some() => {
             let why = match (refused, &judged.rule) {
-                (Some(part), Some(rule)) if rule.pattern.is_some() => format!("the rule {rule} forbids {}", part.named()),
+                (Some(part), Some(rule)) if rule.pattern.is_some() => {
+                    format!("the rule {rule} forbids {}", part.named())
+                }
                 (_, Some(_)) | (None, None) => format!("a rule forbids {tool} here"),
                 (Some(part), None) => format!("{}: {}", part.named(), part.why),
             };
