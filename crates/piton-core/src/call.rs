@@ -192,17 +192,60 @@ impl Access {
     }
 }
 
-/// A simple command of a script, as the shell would run it.
+/// A simple command of a script, as the shell would run it; see [`piton_shell::Part`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CommandPart {
-    /// Program and arguments, without quotes and escapes. The program by its one name, whatever path it was called by.
+    /// Program and arguments, without quotes and escapes.
     pub words: Vec<String>,
+    /// More names of the program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// What runs it, with arguments, outermost first: `sudo -u bob`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub through: Vec<String>,
+    /// Which words are known only when it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unresolved: Vec<usize>,
+    /// Words by which it does something beside what it is for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub risky: Vec<String>,
     /// Whether it is known to change nothing, by its arguments.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_harmless: bool,
     /// Code for an interpreter among its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+}
+
+impl CommandPart {
+    /// As patterns match it.
+    pub fn read(&self) -> piton_shell::Part {
+        let own = self.words.first().cloned();
+        piton_shell::Part {
+            words: self.words.clone(),
+            names: own.into_iter().chain(self.names.iter().cloned()).collect(),
+            text: String::new(),
+            span: 0..0,
+            effect: piton_shell::Effect::Unknown,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            unresolved_paths: Vec::new(),
+            hosts: Vec::new(),
+            through: self.through.clone(),
+            risky: self.risky.clone(),
+            unresolved: self.unresolved.clone(),
+            code: self.code.clone(),
+        }
+    }
+}
+
+impl From<piton_shell::Part> for CommandPart {
+    fn from(part: piton_shell::Part) -> Self {
+        let is_harmless = part.effect == piton_shell::Effect::ChangesNothing;
+        let piton_shell::Part { words, names, through, unresolved, risky, code, .. } = part;
+        let names = names.into_iter().filter(|name| words.first() != Some(name)).collect();
+        Self { words, names, through, unresolved, risky, is_harmless, code }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]

@@ -199,7 +199,7 @@ impl Class {
             // The kernel holds a confined command to the sandbox, in which another file may have that name, and Piton's own
             // tools hold themselves to it.
             Access::Read(_) if ask.is_confined && !ask.leaves_sandbox() => Self::Free,
-            Access::Write(_) if ask.is_of_confined_command() => Self::Free,
+            Access::Write(_) | Access::Reach(_) if ask.is_of_confined_command() => Self::Free,
             Access::Write(path) if ask.is_confined => {
                 if ask.is_below_workspace(path) {
                     Self::Edit
@@ -246,7 +246,8 @@ impl Class {
     fn why(self, mode: PermissionMode, is_confined: bool) -> String {
         let place = if is_confined { "in the sandbox" } else { "with all your rights" };
         match self {
-            Self::Free => "it reads what the session reaches".to_owned(),
+            Self::Free if is_confined => "as far as the sandbox lets it".to_owned(),
+            Self::Free => "within what the session reaches".to_owned(),
             Self::ReadElsewhere => "it reads outside of the workspace".to_owned(),
             Self::Edit => format!("it changes a file of the workspace; mode {mode}"),
             Self::Harmless => format!("it changes nothing; {place}"),

@@ -1,6 +1,7 @@
 //! `bash`: runs a shell command, at most once, in the session's executor. The effects of a shell command cannot be checked,
 //! so a call that has started is never repeated (see [`crate::executor`]).
 
+mod parts;
 mod report;
 mod stopped;
 
@@ -60,15 +61,16 @@ impl TypedTool for Bash {
         let Input { command, outside_sandbox, .. } = input;
         let shown = QuestionBlock::Command { command: command.clone() };
         let access = Access::Run(command.clone());
+        let parts = parts::accesses(&command, look);
         let Some(reason) = outside_sandbox.filter(|reason| look.is_confined && !reason.trim().is_empty()) else {
             let question = QuestionDraft::new(|| ("Run this command?".to_owned(), vec![shown]));
-            return Ok(Plan::new(CallKind::Execute, command, access, question));
+            return Ok(Plan::new(CallKind::Execute, command, access, question).and_all(parts));
         };
         let text = format!("With all your rights, files and network. The model's reason: {}", reason.trim());
         let question = QuestionDraft::new(|| {
             ("Run this command outside the sandbox?".to_owned(), vec![shown, QuestionBlock::Note { text }])
         });
-        Ok(Plan::new(CallKind::Execute, command, access, question).and(Access::Unsandboxed(reason)))
+        Ok(Plan::new(CallKind::Execute, command, access, question).and_all(parts).and(Access::Unsandboxed(reason)))
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {

@@ -3,9 +3,11 @@
 //! Planning is cheap and changes nothing. Whatever needs the disk (the diff of an edit) waits until a person is asked ([`QuestionDraft::words`]).
 
 use crate::files::Files;
+use crate::spawn::Env;
 use piton_core::call::{Access, CallKind, Effects, Planned, ToolSpec, Touches};
 use piton_core::question::QuestionBlock;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +21,8 @@ pub struct Look {
     pub files: Arc<dyn Files>,
     /// Whether commands run in a sandbox.
     pub is_confined: bool,
+    /// What commands find in their environment.
+    pub env: Env,
 }
 
 /// A call as its tool understands it.
@@ -43,6 +47,13 @@ impl Plan {
     #[must_use]
     pub fn and(mut self, access: Access) -> Self {
         self.planned.accesses.push(access);
+        self
+    }
+
+    /// The same, which accesses these, too.
+    #[must_use]
+    pub fn and_all(mut self, accesses: impl IntoIterator<Item = Access>) -> Self {
+        self.planned.accesses.extend(accesses);
         self
     }
 
@@ -94,9 +105,15 @@ impl Look {
         Access::Write(self.absolute(raw))
     }
 
-    /// The absolute path, without `.` in it; links are not resolved.
+    /// The file that is meant, through all links, as far as it can be reached; else the absolute path, without `.` in it.
     fn absolute(&self, raw: &str) -> String {
-        self.workspace.join(raw).components().collect::<PathBuf>().to_string_lossy().into_owned()
+        let home = || self.env.get(OsStr::new("HOME")).map(PathBuf::from);
+        let path = match raw.strip_prefix("~/").or((raw == "~").then_some("")) {
+            Some(below) => home().map_or_else(|| PathBuf::from(raw), |home| home.join(below)),
+            None => PathBuf::from(raw),
+        };
+        let path: PathBuf = self.workspace.join(path).components().collect();
+        self.files.real(&path).unwrap_or(path).to_string_lossy().into_owned()
     }
 
     /// The path as people see it.

@@ -12,7 +12,7 @@ use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
 use piton_core::permission::{Action, Ask, Grant, PermissionMode, Voice};
 use piton_core::turn::State;
-use piton_engine::assemble::{self, Wishes, sources};
+use piton_engine::assemble::{self, Wishes, environment, sources};
 use piton_engine::control::{Connection, Incoming};
 use piton_engine::engine::Engine;
 use piton_tools::bash::Bash;
@@ -93,7 +93,8 @@ fn check(
     };
     let files = Arc::new(Disk::new(around.machine.data_dir.join("sessions")));
     let is_confined = !policy.sandbox.is_off();
-    let look = Look { workspace: workspace.clone(), files, is_confined };
+    let env = Arc::new(environment::for_tools(&around.machine.vars, &config));
+    let look = Look { workspace: workspace.clone(), files, is_confined, env };
     let planned = Bash.plan(&json!({"command": command}), &look).map_err(|refused| Failure::user(refused.text))?;
     let workspace = workspace.to_string_lossy();
     let ask = Ask {

@@ -1,13 +1,16 @@
 //! What the text in a rule's brackets covers: commands, paths, hosts.
 
+use super::Action;
 use super::rule::NotARule;
+use crate::call::CommandPart;
+use piton_shell::CommandPattern;
 use std::path::{Component, Path};
 
 /// What a rule's brackets cover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// Simple commands: words, with `*` for any text.
-    Command(String),
+    /// Simple commands.
+    Command(CommandPattern),
     /// Paths, like a line of `.gitignore`.
     Path(String),
     /// Hosts.
@@ -21,16 +24,10 @@ pub(super) struct Places<'a> {
     pub(super) home: &'a str,
 }
 
-/// Takes the place of white space within a word, so that no space of a pattern matches it.
-const WITHIN_WORD: char = '\u{1f}';
-
 impl Pattern {
     /// A pattern for commands: `git push *`, `git diff:*`.
-    pub(super) fn command(text: &str) -> Self {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let text = words.join(" ");
-        // Claude Code's way to write it.
-        Self::Command(text.strip_suffix(":*").map_or(text.clone(), |stem| format!("{stem} *")))
+    pub(super) fn command(text: &str) -> Result<Self, NotARule> {
+        CommandPattern::parse(text).map(Self::Command).map_err(|_| NotARule(text.to_owned()))
     }
 
     pub(super) fn path(text: &str) -> Result<Self, NotARule> {
@@ -53,23 +50,27 @@ impl Pattern {
 
     /// How much of it says something: the more, the more particular.
     pub(super) fn particularity(&self) -> (usize, bool) {
-        let (Self::Command(text) | Self::Path(text) | Self::Host(text)) = self;
-        let stem = text.trim_end_matches(['*', ' ']);
+        let text = match self {
+            Self::Command(pattern) => pattern.as_str(),
+            Self::Path(text) | Self::Host(text) => text,
+        };
+        let stem = text.trim_end_matches(['*', ' ', ':']);
         (stem.chars().filter(|c| *c != '*').count(), !text.contains('*'))
     }
 
-    pub(super) fn matches_command(&self, words: &[String]) -> bool {
+    /// Whether a rule with this pattern and this action is about a command: to allow it, it has to cover it for certain.
+    pub(super) fn matches_command(&self, part: &CommandPart, action: Action) -> bool {
         let Self::Command(pattern) = self else { return false };
-        let word = |word: &String| word.replace(char::is_whitespace, &WITHIN_WORD.to_string());
-        let text = words.iter().map(word).collect::<Vec<_>>().join(" ");
-        // A last ` *` also stands for no arguments.
-        pattern.strip_suffix(" *").is_some_and(|stem| globbed(stem, &text)) || globbed(pattern, &text)
+        match action {
+            Action::Allow => pattern.permits(&part.read()),
+            Action::Ask | Action::Deny => pattern.could_match(&part.read()),
+        }
     }
 
     /// The program of a command pattern, where it names one.
     pub(super) fn program(&self) -> Option<&str> {
         let Self::Command(pattern) = self else { return None };
-        pattern.split(' ').next().filter(|word| !word.contains('*'))
+        pattern.as_str().split([' ', ':']).next().filter(|word| !word.contains('*'))
     }
 
     pub(super) fn matches_path(&self, path: &str, places: Places<'_>) -> bool {
@@ -159,19 +160,17 @@ fn globbed(pattern: &str, text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn command(pattern: &str, words: &[&str]) -> bool {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        Pattern::command(pattern).matches_command(&words)
-    }
-
     #[test]
-    fn commands_are_matched_word_by_word() {
-        assert!(command("git diff *", &["git", "diff"]) && command("git diff:*", &["git", "diff", "--stat"]));
-        assert!(command("git diff", &["git", "diff"]) && !command("git diff", &["git", "diff", "x"]));
-        assert!(!command("git diff *", &["git", "difftool"]) && !command("git diff *", &["git diff"]));
-        assert!(command("npm run test*", &["npm", "run", "test:unit"]) && !command("npm run test*", &["npm", "run"]));
-        assert!(command("*", &["anything", "at all"]) && command("make *ALL* x", &["make", "_ALL_", "x"]));
-        assert!(!command("aa*aa", &["aaa"]), "what begins a text does not end it, too");
+    fn to_allow_a_command_a_pattern_covers_it_for_certain() {
+        let words = ["git", "diff", "$x"].map(ToOwned::to_owned).to_vec();
+        let known = CommandPart { words: words[..2].to_vec(), ..CommandPart::default() };
+        let open = CommandPart { words, unresolved: vec![2], ..CommandPart::default() };
+        let pattern = |text: &str| Pattern::command(text).unwrap();
+        assert!(pattern("git diff:*").matches_command(&known, Action::Allow));
+        assert!(!pattern("git diff --stat").matches_command(&open, Action::Allow));
+        assert!(pattern("git diff --stat").matches_command(&open, Action::Deny), "it may be just that");
+        let risky = CommandPart { risky: vec!["--output=x".into()], ..known };
+        assert!(!pattern("git diff *").matches_command(&risky, Action::Allow), "what it does beside was not allowed");
     }
 
     fn path(pattern: &str, path: &str) -> bool {

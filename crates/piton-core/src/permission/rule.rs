@@ -93,7 +93,7 @@ impl Rule {
     fn read_pattern(&self) -> Result<Option<Pattern>, NotARule> {
         let Some(text) = &self.pattern else { return Ok(None) };
         let pattern = match self.tool.as_str() {
-            "bash" if !text.trim().is_empty() => Pattern::command(text),
+            "bash" => Pattern::command(text)?,
             EDIT | READ | "read" | "write" | "edit" | "apply_patch" | "grep" | "glob" | "list" => Pattern::path(text)?,
             NET | "web_fetch" if text.starts_with("domain:") => Pattern::host(text)?,
             _ => return Err(NotARule(self.to_string())),
@@ -150,7 +150,7 @@ impl Rule {
                     let code = part.code.as_deref().unwrap_or_default();
                     code.split(|c| !is_of_word(c)).any(|word| word == program)
                 };
-                pattern.matches_command(&part.words)
+                pattern.matches_command(part, self.action)
                     || self.action == Action::Deny && pattern.program().is_some_and(mentions)
             }
             Access::Read(path) | Access::Write(path) => pattern.matches_path(path, places),

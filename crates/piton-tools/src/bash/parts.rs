@@ -1,0 +1,77 @@
+//! What a command would do, as accesses that rules see.
+
+use crate::plan::Look;
+use piton_core::call::{Access, CommandPart};
+use piton_shell::{Part, Programs, UnknowableKind};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// The commands of a script, what they read and write, the hosts they name, and what of it cannot be known.
+pub(super) fn accesses(command: &str, look: &Look) -> Vec<Access> {
+    let reading = piton_shell::read(command, &OnPath::of(look));
+    let unknowable = reading.unknowable.into_iter().map(|found| {
+        Access::Unknowable(format!("`{}`: {}", found.text, why(found.what)))
+    });
+    let mut accesses: Vec<Access> = unknowable.collect();
+    for part in reading.parts {
+        let mut add = |access| {
+            if !accesses.contains(&access) {
+                accesses.push(access);
+            }
+        };
+        part.reads.iter().for_each(|path| add(look.read(path)));
+        part.writes.iter().for_each(|path| add(look.write(path)));
+        part.hosts.iter().for_each(|host| add(Access::Reach(host.clone())));
+        if !is_redirection(&part) {
+            add(Access::Command(Box::new(CommandPart::from(part))));
+        }
+    }
+    accesses
+}
+
+fn is_redirection(part: &Part) -> bool {
+    part.words.is_empty()
+}
+
+fn why(kind: UnknowableKind) -> &'static str {
+    match kind {
+        UnknowableKind::Program => "which program runs is known only then",
+        UnknowableKind::Code => "it runs code that is not in the command",
+        UnknowableKind::Shadow => "it gives a known program's name to something else",
+        UnknowableKind::Environment => "it sets a variable that changes what programs do",
+        UnknowableKind::Runner => "an unknown program may run the one that it names",
+        UnknowableKind::Encoding => "it is not UTF-8",
+        UnknowableKind::Hidden => "it holds characters that nobody sees",
+        UnknowableKind::Syntax => "Piton does not know this corner of the shell's grammar",
+        UnknowableKind::TooLarge => "it is too long or too deep to be read",
+    }
+}
+
+/// The programs of this machine, on the absolute folders of the `PATH` that commands get, without the workspace's.
+struct OnPath {
+    folders: Vec<PathBuf>,
+    workspace: PathBuf,
+}
+
+impl OnPath {
+    fn of(look: &Look) -> Self {
+        let path = look.env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
+        let folders = std::env::split_paths(path);
+        let folders = folders.filter(|folder| folder.is_absolute() && !folder.starts_with(&look.workspace));
+        Self { folders: folders.collect(), workspace: look.workspace.clone() }
+    }
+}
+
+impl Programs for OnPath {
+    fn names(&self, word: &str) -> Vec<String> {
+        let file = if word.contains('/') {
+            Some(self.workspace.join(word))
+        } else {
+            self.folders.iter().map(|folder| folder.join(word)).find(|file| file.is_file())
+        };
+        let real = file.and_then(|file| file.canonicalize().ok());
+        let name = |path: &Path| path.file_name().and_then(OsStr::to_str).map(ToOwned::to_owned);
+        let names = [word.contains('/').then(|| name(Path::new(word))).flatten(), real.as_deref().and_then(name)];
+        names.into_iter().flatten().filter(|name| name != word).collect()
+    }
+}
