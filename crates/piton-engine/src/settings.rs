@@ -10,7 +10,7 @@ use piton_core::policy::{Policy, RetryPolicies, ToolFields};
 use piton_http::egress::Egress;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
-use piton_sandbox::{Limits, Network, Write};
+use piton_sandbox::{Carried, Limits, Network, Write};
 use piton_tools::backend::{Backend, Local};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::Snapshots;
@@ -121,6 +121,8 @@ pub struct SandboxSettings {
     pub read: Vec<PathBuf>,
     /// Folders that they never see, wherever these lie.
     pub hidden: Vec<PathBuf>,
+    /// Of the user's settings, as files of their own home.
+    pub carried: Vec<Carried>,
     /// What they may use of the machine.
     pub limits: Limits,
     /// The hosts that are open to them; without it, none is.

@@ -25,10 +25,12 @@
 //! follows from it on this machine, and [`Plan::is_true`] says whether it still does. What a command is for, who may run it and
 //! whose files these are is not known here. Nothing is decided by looking at the command.
 
+mod carried;
 mod channel;
 mod error;
 mod first;
 mod granted;
+mod home;
 mod inspect;
 mod layers;
 mod mount;
@@ -43,6 +45,7 @@ mod seccomp;
 mod split;
 mod tables;
 
+pub use carried::{Carried, carried};
 pub use channel::{Ended, Order, receive_descriptor, send_descriptor};
 pub use error::SandboxError;
 pub use first::{FIRST, first_main};

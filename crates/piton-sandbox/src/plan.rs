@@ -587,6 +587,7 @@ mod tests {
             path: vec![root.join("home/bin")],
             read: Vec::new(),
             hidden: Vec::new(),
+            carried: Vec::new(),
             limits: Limits::default(),
             network: Network::None,
         }

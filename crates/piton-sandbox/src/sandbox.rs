@@ -4,18 +4,14 @@ use crate::channel::{Ended, Order, Setup, receive, receive_with, send};
 use crate::error::SandboxError;
 use crate::inspect::inspect;
 use crate::mount::Source;
-use crate::namespaces;
-use crate::open::open_as_named;
 use crate::plan::Plan;
 use crate::reach::{Backend, Network, Reach, Write};
 use crate::search::{self, Mark};
-use rustix::fs::{Mode, OFlags, mkdirat, openat, symlinkat};
-use rustix::io::Errno;
+use crate::{home, namespaces};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 
@@ -111,32 +107,17 @@ impl Sandbox {
 /// In the command's own home: links to the toolchains and caches of the user's, where nothing can be mounted. A command may have
 /// put something in the way, which is not followed and stays.
 fn link_home(plan: &Plan) -> io::Result<()> {
-    let Reach { home, private, workspace, .. } = plan.reach();
-    let own = open_as_named(&private.join("home"))?;
+    let Reach { home: users, private, workspace, .. } = plan.reach();
+    let own = home::open(&private.join("home"))?;
     for mount in &plan.mounts {
         let Source::Machine { from, write: false } = &mount.source else { continue };
-        let Ok(below) = from.strip_prefix(home) else { continue };
+        let Ok(below) = from.strip_prefix(users) else { continue };
         if !from.starts_with(workspace) && !from.starts_with(private) {
             // It is a comfort; what stands there instead is the command's own making.
-            let _ = link(&own, below, from);
+            let _ = home::link(&own, below, from);
         }
     }
     Ok(())
-}
-
-/// Makes a link in a folder and folders below it, through no other link.
-fn link(own: &OwnedFd, below: &Path, to: &Path) -> io::Result<()> {
-    let (folders, name) = (below.parent().unwrap_or(Path::new("")), below.file_name().unwrap_or_default());
-    let mut folder = own.try_clone()?;
-    for part in folders {
-        match mkdirat(&folder, part, Mode::from_raw_mode(0o700)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        folder = openat(&folder, part, flags, Mode::empty())?;
-    }
-    Ok(symlinkat(to, &folder, name)?)
 }
 
 impl Drop for Sandbox {

@@ -35,6 +35,7 @@ impl Stage for InSandbox {
             path: Vec::new(),
             read: Vec::new(),
             hidden: Vec::new(),
+            carried: Vec::new(),
             limits: Limits::default(),
             network: Network::None,
         };

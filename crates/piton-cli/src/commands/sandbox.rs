@@ -9,7 +9,7 @@ use piton_core::policy::SandboxMode;
 use piton_engine::assemble::sandbox::{available, by_hand, unopened};
 use piton_engine::assemble::{AssembleError, environment};
 use piton_engine::config::{BackendChoice, Config, OpenHost};
-use piton_sandbox::{Backend, Plan, Source};
+use piton_sandbox::{Backend, Carried, Plan, Reach, Source};
 use piton_tools::network::Outlet;
 use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams, output_within};
 use std::ffi::OsString;
@@ -74,6 +74,13 @@ fn show(confinement: &Confinement) {
             Source::Devices => "null, zero, full, random, urandom, tty, pts, shm".to_owned(),
         };
         view::write_stdout(&format!("{:<44} {what}\n", mount.at.display()));
+    }
+    let Reach { home, workspace, carried, backend, .. } = &confined.reach;
+    // Where the workspace holds the home, there is no other.
+    let has_own_home = *backend == Backend::Landlock || !home.starts_with(workspace);
+    for Carried { at, text } in carried.iter().filter(|_| has_own_home) {
+        let lines: String = text.lines().map(|line| format!("    {line}\n")).collect();
+        view::write_stdout(&format!("\n~/{} holds, of your settings:\n{lines}", at.display()));
     }
 }
 

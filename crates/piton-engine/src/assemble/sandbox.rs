@@ -13,7 +13,7 @@ use crate::settings::{SandboxSettings, network};
 use piton_core::permission::{Action, PermissionMode};
 use piton_core::policy::{Policy, SandboxMode};
 use piton_http::egress::{Egress, HostRule};
-use piton_sandbox::{Backend, Limits, Reach, Write};
+use piton_sandbox::{Backend, Limits, Reach, Write, carried};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::spawn::{Confined, Confinement, Env, Group, Spawn, Streams, output_within};
 use piton_tools::{private, regular};
@@ -89,10 +89,13 @@ fn write(mode: SandboxMode) -> Option<Write> {
 }
 
 fn chosen(machine: &Machine, config: &Config, write: Write, backend: Backend) -> SandboxSettings {
+    let home = home(machine);
+    let config_home = machine.var("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);
     SandboxSettings {
         backend,
         write,
-        home: home(machine),
+        carried: carried(&home, &config_home, machine.var("GIT_CONFIG_GLOBAL").map(Path::new)),
+        home,
         read: config.sandbox.read.iter().filter_map(|folder| fs::canonicalize(folder).ok()).collect(),
         hidden: vec![machine.data_dir.clone(), machine.config_file.clone()],
         limits: limits(config),
@@ -252,10 +255,11 @@ pub fn by_hand(
     private: PathBuf,
 ) -> Confinement {
     let Some(write) = write(mode) else { return Confinement::Model };
-    let SandboxSettings { home, read, hidden, limits, by, egress, .. } = chosen(machine, config, write, backend);
+    let SandboxSettings { home, read, hidden, carried, limits, by, egress, .. } =
+        chosen(machine, config, write, backend);
     let path = std::env::split_paths(machine.var("PATH").unwrap_or_default()).filter(|folder| folder.is_absolute());
     let (workspace, path, network) = (workspace.to_path_buf(), path.collect(), network(egress.as_deref()));
-    let reach = Reach { backend, workspace, write, home, private, path, read, hidden, limits, network };
+    let reach = Reach { backend, workspace, write, home, private, path, read, hidden, carried, limits, network };
     Confinement::Sandbox(Arc::new(Confined { reach, by, egress }))
 }
 

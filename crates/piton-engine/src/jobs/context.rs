@@ -101,6 +101,7 @@ impl Services {
             // What commands have printed is read again from there.
             read: sandbox.read.iter().cloned().chain([self.calls_dir()]).collect(),
             hidden: sandbox.hidden.clone(),
+            carried: sandbox.carried.clone(),
             limits: sandbox.limits,
             network: network(sandbox.egress.as_deref()),
         };

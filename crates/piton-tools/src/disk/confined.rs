@@ -183,6 +183,7 @@ mod tests {
                 path: Vec::new(),
                 read: Vec::new(),
                 hidden: Vec::new(),
+                carried: Vec::new(),
                 limits: Limits::default(),
                 network: Network::None,
             };

@@ -87,6 +87,7 @@ impl Place {
             path: std::env::split_paths(&place.cx.env[std::ffi::OsStr::new("PATH")]).collect(),
             read: Vec::new(),
             hidden: Vec::new(),
+            carried: Vec::new(),
             limits: Limits::default(),
             network: Network::None,
         };
