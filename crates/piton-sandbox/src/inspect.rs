@@ -272,7 +272,7 @@ impl<'p> Inspection<'p> {
                     // Objects are many, and by none of them git goes elsewhere; their folders are looked at.
                     FileType::Directory if entries < MOST_ENTRIES && !is_full_of_objects(&path) => next.push(path),
                     FileType::RegularFile if name == "git-rebase-todo" || path.ends_with("sequencer/todo") => {
-                        self.todo(&path)
+                        self.todo(&path);
                     }
                     FileType::RegularFile if path.ends_with("rebase-merge/strategy") => self.strategy(&path),
                     FileType::RegularFile if path.ends_with("info/alternates") => self.alternates(&path),
@@ -340,7 +340,8 @@ impl<'p> Inspection<'p> {
                 for path in self.names(folder) {
                     let is_file = matches!(self.look(&path), Some((_, _, FileType::RegularFile)));
                     let is_sample = is_file && path.extension().is_some_and(|end| end == "sample");
-                    if !is_sample && !(self.by == By::Time && !self.has_changed(&path)) {
+                    let is_new = self.by == By::Plan || self.has_changed(&path);
+                    if is_new && !is_sample {
                         self.move_out(&path, "git runs it");
                     }
                 }
