@@ -32,7 +32,7 @@ pub(crate) fn mutants(names: &[&str]) -> anyhow::Result<()> {
     let mutants = read()?;
     let wanted = |mutant: &Mutant| names.is_empty() || names.contains(&mutant.name.as_str());
     ensure!(mutants.iter().any(wanted), "no mutant is called {}", names.join(" or "));
-    let tree = copy()?;
+    let (of, tree) = (rows::commit()?, copy()?);
     for (number, mutant) in (1..).zip(&mutants) {
         plant(&tree, number, mutant).with_context(|| mutant.name.clone())?;
     }
@@ -54,7 +54,7 @@ pub(crate) fn mutants(names: &[&str]) -> anyhow::Result<()> {
     ensure!(survivors.is_empty(), "{} of {} survive: {}", survivors.len(), lines.len(), survivors.join(", "));
     println!("all {} are caught", lines.len());
     if names.is_empty() {
-        std::fs::write(PAGE, page(&lines)?)?;
+        std::fs::write(PAGE, page(&of, &lines))?;
     }
     Ok(())
 }
@@ -208,9 +208,8 @@ fn is_named(executable: &Executable, name: &str, tests: &[&Place]) -> bool {
     tests.iter().any(|place| executable.has(name, place))
 }
 
-fn page(lines: &[String]) -> anyhow::Result<String> {
-    let of = rows::commit()?;
-    Ok(format!(
+fn page(of: &str, lines: &[String]) -> String {
+    format!(
         "# What breaks when a row is broken\n\nA row that nobody would miss is not proved. `cargo xtask mutants` changes the loop in {} \
          ways ([tests/mutants.txt](../../../tests/mutants.txt)), and for each runs the tests that stand for the rows it breaks \
          ([source-loops.md](source-loops.md)): one has to fail. It builds a copy of the tree in `target/mutants`, which takes longer \
@@ -218,7 +217,7 @@ fn page(lines: &[String]) -> anyhow::Result<String> {
          an error.\n\nRun at {of}: all are caught.\n\n| the loop, changed | rows | caught by |\n| --- | --- | --- |\n{}\n",
         lines.len(),
         lines.join("\n"),
-    ))
+    )
 }
 
 #[cfg(test)]

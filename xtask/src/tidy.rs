@@ -25,7 +25,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 /// What `piton-core` may use from outside: nothing that does IO.
 const CORE_DEPENDENCIES: &[&str] = &["serde", "serde_json", "strum", "thiserror"];
-/// Words in `piton-core` that would be a door in its wall.
+/// Words in `piton-core` that would break its wall.
 const CORE_TABOOS: &[&str] =
     &["std::fs", "std::net", "std::env", "std::process", "std::thread", "SystemTime", "Instant", "async fn"];
 

@@ -7,6 +7,7 @@ use piton_core::permission::{Action, PermissionMode, Rule};
 use piton_core::policy::SandboxMode;
 use piton_engine::config::layers::{Flag, Value};
 use piton_engine::config::{BackendChoice, is_preset_file, preset};
+use piton_http::egress::{HostError, HostRule};
 use piton_models::effort::Effort;
 use piton_models::options::Options;
 use piton_models::text_tools::{Mode, NotAMode};
@@ -77,7 +78,7 @@ pub(crate) enum Command {
     /// Store a provider's key, list where keys are found, or delete one
     #[command(subcommand)]
     Auth(AuthCommand),
-    /// Show what you have allowed for the rest of a session by "always", and withdraw it
+    /// List or revoke what you allowed with "always"
     #[command(subcommand)]
     Permission(PermissionCommand),
     /// Show, check and edit the configuration; trust a repository's
@@ -117,6 +118,9 @@ pub(crate) struct SandboxArgs {
     /// Work in this folder instead of the current one
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Open this host to the command (repeatable): `example.org`, `*.example.org`, `example.org:8443`
+    #[arg(long, value_name = "HOST", value_parser = HostRule::parse)]
+    pub(crate) net: Vec<HostRule>,
     /// Show what a command sees, and run nothing
     #[arg(long)]
     pub(crate) show: bool,
@@ -207,8 +211,11 @@ pub(crate) struct SettingFlags {
     /// `read-only` (the same, and they change nothing), `off` (all that you can). See docs/sandbox.md
     #[arg(long, value_name = "MODE", value_parser = SandboxMode::WORDS, help_heading = PERMISSIONS)]
     pub(crate) sandbox: Option<String>,
-    /// Run by the loop rules of another agent, or by a file of yours (`mine.toml`): steps, retries, ends, and what fields of
-    /// tools are called; prompt and tools stay Piton's. Limits you set take precedence (see `piton presets`)
+    /// Open this host to commands in the sandbox (repeatable): `example.org`, `*.example.org`, `example.org:8443`
+    #[arg(long, value_name = "HOST", value_parser = open_host, help_heading = PERMISSIONS)]
+    pub(crate) net: Vec<String>,
+    /// Use the loop rules of another agent, or your own from a file (`mine.toml`): steps, retries, when a turn ends, names of
+    /// tool fields. Prompt and tools stay Piton's; limits you set take precedence (see `piton presets`)
     #[arg(long, value_name = "NAME", value_parser = preset_name)]
     pub(crate) preset: Option<String>,
     /// Set any configuration key for this run (repeatable): --set limits.max_replies=40
@@ -243,10 +250,8 @@ impl SettingFlags {
         let key = |flag, key: &'static [&'static str], value| Flag::Key { flag, key, value };
         let rule = |flag, action| move |tool: &String| Flag::Rule { flag, tool: tool.clone(), action };
         let number = |number: u64| Value::from(i64::try_from(number).unwrap_or(i64::MAX));
-        let check = |check: &String| Flag::Item {
-            flag: "--check",
-            key: &["check", "commands"],
-            value: Value::from(check.as_str()),
+        let item = |flag, key: &'static [&'static str]| {
+            move |item: &String| Flag::Item { flag, key, value: Value::from(item.as_str()) }
         };
         let mut flags: Vec<Flag> = self.set.iter().cloned().map(Flag::Set).collect();
         flags.extend(self.allow.iter().map(rule("--allow", Action::Allow)));
@@ -269,7 +274,8 @@ impl SettingFlags {
             self.max_time.map(|seconds| key("--max-time", &["limits", "max_time"], number(seconds))),
         ];
         flags.extend(keys.into_iter().flatten());
-        flags.extend(self.check.iter().map(check));
+        flags.extend(self.net.iter().map(item("--net", &["sandbox", "net"])));
+        flags.extend(self.check.iter().map(item("--check", &["check", "commands"])));
         flags
     }
 }
@@ -294,6 +300,10 @@ fn temperature(text: &str) -> Result<f64, String> {
 fn dollars(text: &str) -> Result<f64, String> {
     let usd = text.parse::<f64>().ok().filter(|usd| (0.000_001..=1e9).contains(usd));
     usd.ok_or_else(|| "it must be a number of US dollars from 0.000001 to 1000000000".to_owned())
+}
+
+fn open_host(text: &str) -> Result<String, HostError> {
+    HostRule::parse(text).map(|rule| rule.to_string())
 }
 
 fn rule(text: &str) -> Result<String, String> {
@@ -430,6 +440,7 @@ pub(crate) struct RedoArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
     /// List sessions of this folder and its subfolders, newest first
+    #[command(alias = "ls")]
     List(ListArgs),
     /// Show a session's transcript
     Show {
@@ -471,7 +482,7 @@ pub(crate) enum SessionCommand {
     },
     /// Watch a session that another piton is running
     Follow {
-        /// The session's id or its beginning. Without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
         /// Start at this event; 1 is the first
@@ -483,19 +494,19 @@ pub(crate) enum SessionCommand {
     },
     /// Cancel a session's turn, in whichever process it runs
     Cancel {
-        /// The session's id or its beginning. Without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
     /// Pause a running session: it finishes the current call and starts nothing new
     Pause {
-        /// The session's id or its beginning. Without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
     /// Continue a paused session
     Continue {
-        /// The session's id or its beginning. Without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
@@ -528,6 +539,7 @@ pub(crate) enum SessionCommand {
         at: Option<u64>,
     },
     /// Rename a session
+    #[command(alias = "name")]
     Rename {
         /// The session: an id or its beginning, a title, last, -2
         #[arg(allow_negative_numbers = true)]
@@ -543,6 +555,7 @@ pub(crate) enum SessionCommand {
         file: PathBuf,
     },
     /// Move sessions to the trash
+    #[command(aliases = ["remove", "delete"])]
     Rm {
         /// The sessions: ids or their beginnings, titles, last, -2
         #[arg(required = true, allow_negative_numbers = true, value_name = "ID")]
@@ -573,7 +586,7 @@ pub(crate) enum SessionCommand {
     },
     /// Recover what can be read of a damaged session into a new one; the damaged one stays as it is
     Repair {
-        /// The session's id or its beginning. Without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
@@ -696,7 +709,7 @@ pub(crate) struct PruneArgs {
 /// `piton permission …`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionCommand {
-    /// List what was allowed for the rest of a session, and since when
+    /// List what is allowed for the rest of a session, and since when
     List {
         /// The session: an id or its beginning, a title, last, -2; without one, the newest of this folder
         #[arg(allow_negative_numbers = true)]
@@ -705,7 +718,7 @@ pub(crate) enum PermissionCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Ask about these tools again, or about all where none is named; also in a session that is running
+    /// Ask about these tools again (all of them if you name none), also in a running session
     Revoke {
         /// Tools, as `piton permission list` names them
         tools: Vec<String>,

@@ -88,7 +88,7 @@ async fn obey(command: Command) -> u8 {
         Command::Config(command) => config::config(command, &around),
         Command::Doctor { sandbox: true } => sandbox::prove(&around).await,
         Command::Doctor { sandbox: false } => doctor::doctor(&around).await,
-        Command::Sandbox(args) => sandbox::sandbox(&args, &around),
+        Command::Sandbox(args) => sandbox::sandbox(&args, &around).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "piton", &mut script);

@@ -122,7 +122,10 @@ fn with_our_words(mut error: Error) -> Error {
     };
     let ours = match error.kind() {
         ErrorKind::UnknownArgument => said(ContextKind::InvalidArg).and_then(|said| instead_of_flag(&said)),
-        ErrorKind::InvalidSubcommand => said(ContextKind::InvalidSubcommand).map(|said| instead_of_command(&said)),
+        ErrorKind::InvalidSubcommand => said(ContextKind::InvalidSubcommand).and_then(|said| {
+            let is_first = error.to_string().contains("Usage: piton [OPTIONS]");
+            instead_of_command(&said, is_first)
+        }),
         _ => None,
     };
     if let Some(ours) = ours {
@@ -144,10 +147,12 @@ fn instead_of_flag(said: &str) -> Option<String> {
     Some(format!("in Piton: {ours}"))
 }
 
-fn instead_of_command(said: &str) -> String {
+/// A first word that is no command of anybody's may begin a task.
+fn instead_of_command(said: &str, is_first: bool) -> Option<String> {
     match COMMANDS.iter().find(|(theirs, _)| *theirs == said) {
-        Some((_, ours)) => format!("in Piton: {ours}"),
-        None => format!("to give the agent this task: piton run \"{said} …\""),
+        Some((_, ours)) => Some(format!("in Piton: {ours}")),
+        None if said.trim().is_empty() => Some("say what to do: piton \"fix the failing test\"".to_owned()),
+        None => is_first.then(|| format!("to give the agent this task: piton run \"{said} …\"")),
     }
 }
 
@@ -200,6 +205,7 @@ mod tests {
             (&["run", "--max-turns=3", "x"], "in Piton: --max-steps N"),
             (&["login"], "in Piton: piton auth login PROVIDER"),
             (&["session", "search", "x"], "in Piton: piton session list --search WORDS"),
+            (&[""], "say what to do: piton \"fix the failing test\""),
             (&["fix"], "to give the agent this task: piton run \"fix …\""),
             (&["run", "fix", "the", "test"], "in quotes: piton run"),
         ] {
@@ -207,6 +213,8 @@ mod tests {
             assert!(error.contains(ours), "{words:?}: {error}");
             assert_eq!(error.matches("tip:").count(), 1, "{words:?}: {error}");
         }
+        let error = typed(&["session", "diff"]).expect_err("is not understood");
+        assert!(!error.contains("tip:"), "{error}");
         let error = typed(&["sesion"]).expect_err("is not understood");
         assert!(error.contains("'session'") && !error.contains("piton run"), "{error}");
     }

@@ -51,6 +51,9 @@ pub struct Policy {
     /// What holds them to that, by its word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_backend: Option<String>,
+    /// The hosts that are open to those commands: `example.org`, `*.example.org`, `example.org:8443`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub net: Vec<String>,
     /// What becomes of calls that these rules would ask about.
     #[serde(default, rename = "permission_mode", skip_serializing_if = "is_usual")]
     pub mode: PermissionMode,
@@ -342,6 +345,7 @@ impl Policy {
             permission: Rules::default(),
             sandbox: SandboxMode::Off,
             sandbox_backend: None,
+            net: Vec::new(),
             mode: PermissionMode::default(),
             snapshots: false,
             hooks: HookPolicy::default(),

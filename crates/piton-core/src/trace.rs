@@ -1,6 +1,6 @@
 //! The loop trace: for each step one record of what went in, who was asked and how often, what came back after how
 //! long, what it cost, what was run, and why the loop went on or stopped; and a record of what has no step: summaries
-//! that made room, hooks at the beginning and the end, a title.
+//! for a compaction, hooks at the beginning and the end, a title.
 //!
 //! It is read off the blocks of the story, so every session has one, also one that was killed. Nothing is recorded for it
 //! alone but how long the first piece of a reply took.
@@ -27,8 +27,8 @@ pub use tracer::trace;
 pub enum Trace {
     /// A step.
     Step(Box<StepTrace>),
-    /// Room was made in the context, between steps or between turns.
-    Room(Box<CompactionTrace>),
+    /// A compaction between steps or between turns.
+    Compaction(Box<CompactionTrace>),
     /// What belongs to no step: hooks, and the end of a turn that had none.
     Outside(OutsideTrace),
     /// A model named the session.
@@ -55,9 +55,9 @@ pub struct StepTrace {
     pub input: Option<ModelInput>,
     /// Every time the model was asked, in order.
     pub asked: Vec<ModelCall>,
-    /// Room that was made within it, since the provider said that the conversation does not fit.
+    /// Compactions within it, since the provider said that the conversation does not fit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rooms: Vec<CompactionTrace>,
+    pub compactions: Vec<CompactionTrace>,
     /// How long its calls waited until the workspace was put down, in milliseconds, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_ms: Option<u64>,
@@ -73,7 +73,7 @@ pub struct StepTrace {
     spoke: bool,
 }
 
-/// Room that was made in the context, or could not be.
+/// A compaction, or the attempt of one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CompactionTrace {
     /// Where it begins in the journal.
@@ -103,7 +103,7 @@ pub struct CompactionTrace {
     /// The hooks that ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookTrace>,
-    /// What followed; of room that was made within a step, that step tells.
+    /// What followed; of a compaction within a step, that step tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Next>,
 }
@@ -329,8 +329,8 @@ pub enum Cause {
     Paused,
     /// The reply ended, and nobody knows why: perhaps the model is not done.
     Unclear,
-    /// There is room in the context, or there is no more to be had.
-    Room,
+    /// A compaction has ended, or failed.
+    Compacted,
 }
 
 /// Why the loop went on or stopped.
@@ -344,7 +344,7 @@ pub enum Next {
         /// Why.
         cause: Cause,
     },
-    /// Room in the context had to be made first.
+    /// The context had to be compacted first.
     Compaction {
         /// Why.
         trigger: Trigger,
@@ -389,7 +389,7 @@ impl Trace {
     pub fn seq(&self) -> Seq {
         match self {
             Self::Step(step) => step.seq,
-            Self::Room(room) => room.seq,
+            Self::Compaction(compaction) => compaction.seq,
             Self::Outside(outside) => outside.seq,
             Self::Title(title) => title.seq,
         }
@@ -399,7 +399,7 @@ impl Trace {
     pub fn turn(&self) -> u32 {
         match self {
             Self::Step(step) => step.turn,
-            Self::Room(room) => room.turn,
+            Self::Compaction(compaction) => compaction.turn,
             Self::Outside(outside) => outside.turn,
             Self::Title(title) => title.turn,
         }

@@ -10,7 +10,7 @@ mod shorten;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::asking::{SharedBill, Summarised, Task, Told, stopped, summarise};
+pub(crate) use self::asking::{Progress, SharedBill, Summarised, Task, stopped, summarise};
 
 use self::asking::{Asking, Try};
 pub use crate::error::CompactError;

@@ -27,6 +27,7 @@ use piton_core::preset::PRESETS;
 use piton_core::progress::{Compare, Stuck};
 use piton_core::reference::Style;
 use piton_core::retry::{BackoffBy, BeyondCap, Jitter, RetryOn, RetryPolicy};
+use piton_http::egress::{HostError, HostRule};
 use piton_models::catalogue::{Catalogue, ModelOverride, Rates};
 use piton_models::effort::Effort;
 use piton_models::options::Options;
@@ -139,6 +140,10 @@ pub struct SandboxTable {
     /// Folders outside of the workspace that commands may read, too.
     #[serde(default)]
     pub read: Vec<PathBuf>,
+    /// Hosts that commands reach: `example.org`, `*.example.org`, `example.org:8443`. Without a port: 80 and 443.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub net: Vec<OpenHost>,
     /// Processes and threads of a command at once; 512 if nothing is said.
     #[schemars(range(min = 16))]
     pub processes: Option<u64>,
@@ -148,6 +153,19 @@ pub struct SandboxTable {
     /// Megabytes of one file that a command writes; no limit if nothing is said.
     #[schemars(range(min = 1))]
     pub file_mb: Option<u64>,
+}
+
+/// A host that is open, as it stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct OpenHost(pub HostRule);
+
+impl TryFrom<String> for OpenHost {
+    type Error = HostError;
+
+    fn try_from(text: String) -> Result<Self, HostError> {
+        HostRule::parse(&text).map(Self)
+    }
 }
 
 /// Which backend of the sandbox is wanted.

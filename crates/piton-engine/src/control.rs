@@ -25,7 +25,7 @@ mod tests;
 
 pub use crate::error::ControlError;
 pub use awaited::Awaited;
-pub use client::{Connection, Follower, Listening, Told};
+pub use client::{Connection, Follower, Incoming, Listening};
 pub(crate) use remote::RemoteSession;
 pub use server::REQUEST_BYTES;
 pub(crate) use server::{Served, Server};

@@ -252,8 +252,8 @@ pub enum RewindError {
 fn not_so_many(wanted: u32, there: u32) -> String {
     match there {
         0 => "there is no turn to take back".to_owned(),
-        1 => format!("{wanted} turns cannot be taken back: there is one"),
-        _ => format!("{wanted} turns cannot be taken back: there are {there}"),
+        1 => format!("cannot undo {wanted} turns: there is one"),
+        _ => format!("cannot undo {wanted} turns: there are {there}"),
     }
 }
 

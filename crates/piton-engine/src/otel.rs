@@ -88,7 +88,9 @@ fn turns(story: &Story) -> Vec<Turn> {
             }
             // Asked for between turns, they belong to the one before.
             Body::Title { by: TitledBy::Model { .. }, .. } if turn.end.is_some() => turn.last = block.changed_seq,
-            Body::Compaction(room) if turn.end.is_some() && room.asked.is_some() => turn.last = block.changed_seq,
+            Body::Compaction(compaction) if turn.end.is_some() && compaction.asked.is_some() => {
+                turn.last = block.changed_seq;
+            }
             _ if turn.end.is_none() => {
                 turn.ended_ms = turn.ended_ms.max(block.changed_ms);
                 turn.last = turn.last.max(block.changed_seq);
@@ -168,7 +170,7 @@ impl Turn {
 fn spans(trace: &Trace, ids: &Ids<'_>) -> Vec<Value> {
     match trace {
         Trace::Step(step) => step_spans(step, ids),
-        Trace::Room(room) => summary(room, ids).into_iter().collect(),
+        Trace::Compaction(compaction) => summary(compaction, ids).into_iter().collect(),
         Trace::Title(title) => vec![named(title, ids)],
         Trace::Outside(_) => Vec::new(),
     }
@@ -176,7 +178,7 @@ fn spans(trace: &Trace, ids: &Ids<'_>) -> Vec<Value> {
 
 fn step_spans(step: &StepTrace, ids: &Ids<'_>) -> Vec<Value> {
     let chats = step.asked.iter().map(|asked| chat(asked, step, ids));
-    let summaries = step.rooms.iter().filter_map(|room| summary(room, ids));
+    let summaries = step.compactions.iter().filter_map(|compaction| summary(compaction, ids));
     let tools = step.calls.iter().filter_map(|call| tool(call, step, ids));
     chats.chain(summaries).chain(tools).collect()
 }
@@ -231,8 +233,8 @@ fn chat(asked: &ModelCall, step: &StepTrace, ids: &Ids<'_>) -> Value {
 }
 
 /// The calls for one summary, as one.
-fn summary(room: &CompactionTrace, ids: &Ids<'_>) -> Option<Value> {
-    let asked = room.asked.as_ref()?;
+fn summary(compaction: &CompactionTrace, ids: &Ids<'_>) -> Option<Value> {
+    let asked = compaction.asked.as_ref()?;
     let SummaryAsked { seq, at_ms, took_ms, cost_micros, .. } = *asked;
     let chat = Chat { seq, model: &asked.model, at_ms, took_ms, usage: &asked.usage, cost_micros };
     let own = vec![text("piton.purpose", "summary"), number("piton.attempts", asked.attempts.into())];

@@ -7,9 +7,10 @@ use crate::hooks::Hook;
 use piton_core::call::ToolSpec;
 use piton_core::configure::{Configure, is_every};
 use piton_core::policy::{Policy, RetryPolicies, ToolFields};
+use piton_http::egress::Egress;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
-use piton_sandbox::{Limits, Write};
+use piton_sandbox::{Carried, Limits, Network, Write};
 use piton_tools::backend::{Backend, Local};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::Snapshots;
@@ -120,10 +121,19 @@ pub struct SandboxSettings {
     pub read: Vec<PathBuf>,
     /// Folders that they never see, wherever these lie.
     pub hidden: Vec<PathBuf>,
+    /// Of the user's settings, as files of their own home.
+    pub carried: Vec<Carried>,
     /// What they may use of the machine.
     pub limits: Limits,
+    /// The hosts that are open to them; without it, none is.
+    pub egress: Option<Arc<Egress>>,
     /// Who makes the sandbox.
     pub by: RunnerCommand,
+}
+
+/// What follows from the hosts that are open for the sandbox itself.
+pub(crate) fn network(egress: Option<&Egress>) -> Network {
+    if egress.is_some() { Network::Proxy } else { Network::None }
 }
 
 /// Whether somebody is there to approve calls.

@@ -17,7 +17,7 @@ use piton_core::permission::Action;
 use piton_core::policy::Policy;
 use piton_core::{call::CallInput, turn};
 use piton_engine::compaction::CompactError;
-use piton_engine::control::{Connection, Told};
+use piton_engine::control::{Connection, Incoming};
 use piton_engine::engine::Subscription;
 use piton_engine::engine::{Engine, Handle, Settings};
 use piton_engine::hooks::{Hook, HookContext, HookResult, ModelCall, ModelChange, Points};
@@ -600,8 +600,8 @@ async fn who_stops_a_compaction_between_turns_is_told_that_nothing_else_runs() {
         line.ask(&client::Request::Cancel {}).await.unwrap();
         loop {
             match line.next().await.expect("an answer") {
-                Told::Reply(client::Reply::Hello { .. }) | Told::Published(_) => {}
-                Told::Reply(reply) => return reply,
+                Incoming::Reply(client::Reply::Hello { .. }) | Incoming::Published(_) => {}
+                Incoming::Reply(reply) => return reply,
             }
         }
     };

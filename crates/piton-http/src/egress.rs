@@ -77,10 +77,10 @@ impl Resolver for SystemResolver {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
     /// The client named something that is no host.
-    #[error("{0}")]
+    #[error("connect: {0}")]
     NoHost(HostError),
     /// No rule opens it.
-    #[error("connect to {0}; `--net {rule}` or [sandbox] net would open it", rule = .0.rule())]
+    #[error("connect to {0}; `--net {rule}` or `net = [\"{rule}\"]` in [sandbox] would open it", rule = .0.rule())]
     NotOpen(Place),
     /// It has an address that is not public, whatever rule opens it.
     #[error("connect to {place}; its address {address} is not public, and no rule opens such addresses")]

@@ -19,4 +19,7 @@ pub enum SandboxError {
     /// The first process could not be started, or is gone.
     #[error("the sandbox cannot be started, and nothing ran: {0}")]
     First(#[source] io::Error),
+    /// Nobody took the socket of its network.
+    #[error("the sandbox's way to the network cannot be handed over, and nothing ran: {0}")]
+    Proxy(#[source] io::Error),
 }

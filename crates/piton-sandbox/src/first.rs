@@ -1,17 +1,18 @@
 //! The first process of a sandbox: puts on all layers, starts the one command, collects whoever dies, and says how the command
 //! ended. It is confined as the command is.
 
-use crate::channel::{Ended, Order, Setup, receive, send};
+use crate::channel::{Ended, Order, Setup, receive, send, send_with};
 use crate::error::SandboxError;
 use crate::plan::Plan;
-use crate::reach::Backend;
+use crate::reach::{Backend, Network, PROXY_PORT};
 use crate::{layers, mounts, namespaces};
 use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, set_dumpable_behavior, set_parent_process_death_signal,
     setsid, wait,
 };
 use std::io;
-use std::os::fd::AsFd as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 
@@ -37,14 +38,18 @@ pub fn first_main(start: impl FnOnce(&Order, Backend) -> io::Result<Child>) -> i
         // Whoever ends our process group is to end all of it: no kernel does that for us. The terminal is not granted.
         Backend::Landlock => {}
     }
-    if let Err(error) = confine(&plan) {
-        // Nobody hears it where the runner is gone.
-        let _ = send(&channel, &Setup::Failed(error.to_string()));
+    let socket = match confine(&plan) {
+        Ok(socket) => socket,
+        Err(error) => {
+            // Nobody hears it where the runner is gone.
+            let _ = send(&channel, &Setup::Failed(error.to_string()));
+            return 1;
+        }
+    };
+    if send_with(&channel, &Setup::Ready, socket.as_ref().map(AsFd::as_fd)).is_err() {
         return 1;
     }
-    if send(&channel, &Setup::Ready).is_err() {
-        return 1;
-    }
+    drop(socket);
     let Ok(Some(order)) = receive::<Order>(&channel) else { return 1 };
     let ended = match start(&order, backend) {
         Ok(child) => {
@@ -65,19 +70,35 @@ pub fn first_main(start: impl FnOnce(&Order, Backend) -> io::Result<Child>) -> i
     0
 }
 
-fn confine(plan: &Plan) -> Result<(), SandboxError> {
+/// Puts on all layers. The answer is the socket that is to be handed out: whoever accepts at it is outside, and it is of our
+/// network, which it was made in.
+fn confine(plan: &Plan) -> Result<Option<TcpListener>, SandboxError> {
     let layer = |layer: &'static str| move |error: io::Error| SandboxError::Layer { layer, error: error.to_string() };
-    match plan.reach().backend {
+    let socket = match plan.reach().backend {
         Backend::Namespaces => {
             namespaces::enter_others().map_err(layer("namespaces"))?;
             namespaces::loopback_up().map_err(layer("the loopback network"))?;
+            let socket = proxy_socket(plan.reach().network).map_err(layer("the proxy's socket"))?;
             mounts::enter(plan).map_err(|error| layer("mounts")(io::Error::other(error)))?;
             layers::besides_mounts(plan)?;
+            socket
         }
-        Backend::Landlock => layers::alone(plan)?,
-    }
+        // There is no network to make one in.
+        Backend::Landlock => {
+            layers::alone(plan)?;
+            None
+        }
+    };
     // The command is of the same user: it must not look into us.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| layer("the first process")(error.into()))
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| layer("the first process")(error.into()))?;
+    Ok(socket)
+}
+
+fn proxy_socket(network: Network) -> io::Result<Option<TcpListener>> {
+    match network {
+        Network::None => Ok(None),
+        Network::Proxy => TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT)).map(Some),
+    }
 }
 
 /// The command has its own ends of it; with ours open nobody would see that it has closed them.

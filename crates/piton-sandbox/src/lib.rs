@@ -25,26 +25,31 @@
 //! follows from it on this machine, and [`Plan::is_true`] says whether it still does. What a command is for, who may run it and
 //! whose files these are is not known here. Nothing is decided by looking at the command.
 
+mod carried;
 mod channel;
 mod error;
 mod first;
 mod granted;
+mod home;
 mod inspect;
 mod layers;
 mod mount;
 mod mounts;
 mod namespaces;
+mod open;
 mod plan;
 mod reach;
 mod sandbox;
+mod search;
 mod seccomp;
 mod split;
 mod tables;
 
-pub use channel::{Ended, Order};
+pub use carried::{Carried, carried};
+pub use channel::{Ended, Order, receive_descriptor, send_descriptor};
 pub use error::SandboxError;
 pub use first::{FIRST, first_main};
 pub use mount::{Access, Mount, Source};
 pub use plan::Plan;
-pub use reach::{Backend, Limits, Reach, Write};
+pub use reach::{Backend, Limits, Network, PROXY_PORT, Reach, Write};
 pub use sandbox::Sandbox;

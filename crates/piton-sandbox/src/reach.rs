@@ -1,11 +1,13 @@
 //! What a command may reach: plain data, made by whoever knows the machine and the session.
 
+use crate::carried::Carried;
+use crate::home;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
-use std::fs::DirBuilder;
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a command may reach. Paths are absolute and real: no link leads on from them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,16 +28,26 @@ pub struct Reach {
     pub read: Vec<PathBuf>,
     /// What it must not see, wherever it lies: the session's journal, keys, the list of trust.
     pub hidden: Vec<PathBuf>,
+    /// Of the user's settings: files of its own home, put there once, and again when they are others.
+    pub carried: Vec<Carried>,
     /// What it may use of the machine.
     pub limits: Limits,
+    /// What it reaches of the network.
+    pub network: Network,
 }
 
 impl Reach {
     /// Where the command's home, `/tmp` and the like are: what its environment has to say.
     pub(crate) fn settle(&self, env: &mut Vec<(OsString, OsString)>) {
-        /// Folders of the user's, which are elsewhere in the sandbox or not there.
-        const ELSEWHERE: [&str; 5] =
-            ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"];
+        /// Folders and a file of the user's, which are elsewhere in the sandbox or not there.
+        const ELSEWHERE: [&str; 6] = [
+            "XDG_CONFIG_HOME",
+            "XDG_CACHE_HOME",
+            "XDG_DATA_HOME",
+            "XDG_STATE_HOME",
+            "XDG_RUNTIME_DIR",
+            "GIT_CONFIG_GLOBAL",
+        ];
         env.retain(|(name, _)| !ELSEWHERE.iter().any(|other| name == other));
         let (home, tmp) = match self.backend {
             Backend::Namespaces => (self.home.clone(), PathBuf::from("/tmp")),
@@ -57,10 +69,31 @@ impl Reach {
     /// Makes the folders of the session's own, readable by their owner alone.
     pub fn make_private(&self) -> io::Result<()> {
         for name in ["root", "home", "tmp"] {
-            DirBuilder::new().recursive(true).mode(0o700).create(self.private.join(name))?;
+            make_folder(&self.private.join(name))?;
+        }
+        self.furnish()
+    }
+
+    /// Puts what is carried into the command's own home. What was put there already is the session's to change.
+    fn furnish(&self) -> io::Result<()> {
+        for carried in &self.carried {
+            // No command reaches this one.
+            let put = self.private.join("carried").join(&carried.at);
+            if fs::read(&put).is_ok_and(|text| text == carried.text.as_bytes()) {
+                continue;
+            }
+            // It is a comfort; what a command has put in the way stays.
+            let _ = home::open(&self.private.join("home")).and_then(|home| home::write(&home, carried));
+            make_folder(put.parent().unwrap_or(&self.private))?;
+            fs::write(&put, &carried.text)?;
         }
         Ok(())
     }
+}
+
+/// A folder with those above it, readable by its owner alone.
+fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// What holds a command to its reach.
@@ -96,6 +129,21 @@ pub enum Write {
     /// It may change nothing but its own home and `/tmp`.
     Nothing,
 }
+
+/// What a command reaches of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// Nothing but its own `lo`.
+    None,
+    /// Besides, whatever accepts connections at a socket that listens on [`PROXY_PORT`] of `lo`. It is handed out when the
+    /// sandbox is ready ([`crate::Sandbox::wait_until_ready`]); no process in the sandbox holds it.
+    Proxy,
+}
+
+/// The TCP port of that socket, at 127.0.0.1 of the sandbox. Every sandbox has a `lo` of its own, so it is always free, and it is
+/// below the ports that a kernel gives out by itself.
+pub const PROXY_PORT: u16 = 21_128;
 
 /// What a command may use of the machine; `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,21 +1,19 @@
 //! The runner's side: prepares a sandbox, starts a command in it, and hears how it ended.
 
-use crate::channel::{Ended, Order, Setup, receive, send};
+use crate::channel::{Ended, Order, Setup, receive, receive_with, send};
 use crate::error::SandboxError;
 use crate::inspect::inspect;
 use crate::mount::Source;
-use crate::mounts::open_as_named;
-use crate::namespaces;
 use crate::plan::Plan;
-use crate::reach::{Backend, Reach, Write};
-use rustix::fs::{Mode, OFlags, mkdirat, openat, symlinkat};
-use rustix::io::Errno;
+use crate::reach::{Backend, Network, Reach, Write};
+use crate::search::{self, Mark};
+use crate::{home, namespaces};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::OnceLock;
 
 /// A sandbox that waits for its one command, or runs it. Dropped, it and all in it is killed.
 #[derive(Debug)]
@@ -23,6 +21,8 @@ pub struct Sandbox {
     first: Child,
     channel: UnixStream,
     plan: Plan,
+    /// When the command was started.
+    began: OnceLock<Mark>,
 }
 
 impl Sandbox {
@@ -46,25 +46,32 @@ impl Sandbox {
             if plan.reach().backend == Backend::Namespaces {
                 namespaces::drop_capabilities()?;
             }
-            let sandbox = Self { first, channel, plan };
+            let sandbox = Self { first, channel, plan, began: OnceLock::new() };
             send(&sandbox.channel, &sandbox.plan)?;
             Ok(sandbox)
         };
         begin().map_err(SandboxError::First)
     }
 
-    /// Waits until all its layers hold.
-    pub fn wait_until_ready(&self) -> Result<(), SandboxError> {
-        match receive(&self.channel).map_err(SandboxError::First)? {
-            Some(Setup::Ready) => Ok(()),
-            Some(Setup::Failed(error)) => Err(SandboxError::First(io::Error::other(error))),
-            None => Err(SandboxError::First(io::Error::other("its first process ended before it was ready"))),
+    /// Waits until all its layers hold. The answer is the socket by which it reaches the network, where its reach has one: it
+    /// listens, nobody else has it, and once it is closed every connection to it is refused.
+    pub fn wait_until_ready(&self) -> Result<Option<OwnedFd>, SandboxError> {
+        let broken = |what: &str| Err(SandboxError::First(io::Error::other(what.to_owned())));
+        match receive_with(&self.channel).map_err(SandboxError::First)? {
+            Some((Setup::Ready, socket)) => match (self.plan.reach().network, socket) {
+                (Network::None, _) => Ok(None),
+                (Network::Proxy, Some(socket)) => Ok(Some(socket)),
+                (Network::Proxy, None) => broken("its socket for the network did not come"),
+            },
+            Some((Setup::Failed(error), _)) => broken(&error),
+            None => broken("its first process ended before it was ready"),
         }
     }
 
     /// Starts the command. Its home, `/tmp` and the like are what its environment says.
     pub fn start(&self, mut order: Order) -> io::Result<()> {
         self.plan.reach().settle(&mut order.env);
+        let _ = self.began.set(search::now());
         send(&self.channel, &order)
     }
 
@@ -76,9 +83,9 @@ impl Sandbox {
     /// Takes out of the workspace what the command has left there by which a program outside would run something later. To be
     /// called when nothing of the sandbox lives. Answers with what was done, a sentence each.
     pub fn inspect(&self) -> Vec<String> {
-        match self.plan.reach().write {
-            Write::Workspace => inspect(&self.plan),
-            Write::Nothing => Vec::new(),
+        match (self.plan.reach().write, self.began.get()) {
+            (Write::Workspace, Some(began)) => inspect(&self.plan, *began),
+            (Write::Workspace, None) | (Write::Nothing, _) => Vec::new(),
         }
     }
 
@@ -100,32 +107,17 @@ impl Sandbox {
 /// In the command's own home: links to the toolchains and caches of the user's, where nothing can be mounted. A command may have
 /// put something in the way, which is not followed and stays.
 fn link_home(plan: &Plan) -> io::Result<()> {
-    let Reach { home, private, workspace, .. } = plan.reach();
-    let own = open_as_named(&private.join("home"))?;
+    let Reach { home: users, private, workspace, .. } = plan.reach();
+    let own = home::open(&private.join("home"))?;
     for mount in &plan.mounts {
         let Source::Machine { from, write: false } = &mount.source else { continue };
-        let Ok(below) = from.strip_prefix(home) else { continue };
+        let Ok(below) = from.strip_prefix(users) else { continue };
         if !from.starts_with(workspace) && !from.starts_with(private) {
             // It is a comfort; what stands there instead is the command's own making.
-            let _ = link(&own, below, from);
+            let _ = home::link(&own, below, from);
         }
     }
     Ok(())
-}
-
-/// Makes a link in a folder and folders below it, through no other link.
-fn link(own: &OwnedFd, below: &Path, to: &Path) -> io::Result<()> {
-    let (folders, name) = (below.parent().unwrap_or(Path::new("")), below.file_name().unwrap_or_default());
-    let mut folder = own.try_clone()?;
-    for part in folders {
-        match mkdirat(&folder, part, Mode::from_raw_mode(0o700)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        folder = openat(&folder, part, flags, Mode::empty())?;
-    }
-    Ok(symlinkat(to, &folder, name)?)
 }
 
 impl Drop for Sandbox {

@@ -174,7 +174,7 @@ pub(crate) const CREDENTIALS: &[&str] = &[
     ".local/share/piton",
 ];
 
-/// At the top of a workspace: what another program runs or believes when a person opens the folder, whatever it holds.
+/// At any depth of a workspace: what another program runs or believes when a person opens the folder, whatever it holds.
 pub(crate) const PROTECTED: &[&str] = &[
     ".piton",
     ".claude",
@@ -195,16 +195,52 @@ pub(crate) const PROTECTED: &[&str] = &[
     ".cursorrules",
     ".husky/_",
     ".direnv",
-    ".bashrc",
-    ".bash_profile",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".gitconfig",
-    ".ssh",
 ];
+
+/// At the top of a workspace, which may be a home: below it these are files like others.
+pub(crate) const PROTECTED_AT_TOP: &[&str] =
+    &[".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".zprofile", ".gitconfig", ".ssh"];
 
 /// In a git folder: by what a later git writes or runs something elsewhere.
 pub(crate) const GIT: &[&str] =
     &["config", "config.worktree", "hooks", "info/attributes", "commondir", "gitdir", "remotes", "branches"];
+
+/// Of git's settings in a home: whose name a commit has, and how files and branches are written. None names a program, a file or
+/// a host. In small letters; those of a section without a subsection.
+pub(crate) const CARRIED_GIT: &[&str] = &[
+    "user.name",
+    "user.email",
+    "author.name",
+    "author.email",
+    "committer.name",
+    "committer.email",
+    "init.defaultbranch",
+    "core.autocrlf",
+    "core.eol",
+    "core.safecrlf",
+    "core.quotepath",
+    "core.commentchar",
+    "i18n.commitencoding",
+    "commit.cleanup",
+    "pull.rebase",
+    "pull.ff",
+    "push.default",
+    "push.autosetupremote",
+    "fetch.prune",
+    "merge.ff",
+    "merge.conflictstyle",
+    "rebase.autosquash",
+    "rebase.autostash",
+    "rerere.enabled",
+    "diff.algorithm",
+    "diff.renames",
+    "branch.sort",
+    "tag.sort",
+    "log.date",
+];
+
+/// Of npm's settings in a home, also of a scope: an address each.
+pub(crate) const CARRIED_NPM: &[&str] = &["registry"];
+
+/// Of pip's settings in a home: addresses.
+pub(crate) const CARRIED_PIP: &[&str] = &["index-url", "extra-index-url"];

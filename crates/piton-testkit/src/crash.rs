@@ -9,6 +9,8 @@
 //!   then: resume, run to the end, check the invariants
 //! ```
 //!
+//! The same runs go over the store in memory ([`Medium`]), with points before and behind each commit.
+//!
 //! What is simulated: the model, the user, the disk below SQLite (see [`disk`]), and the process beside Piton that an
 //! opaque call runs in; its claim, its exit record and how they are settled are the product's own. A crash is said by
 //! three numbers (seed, point, what happens), and the same three give the same crash again. Real processes and real
@@ -20,6 +22,7 @@ mod check;
 mod client;
 mod disk;
 mod machine;
+mod memory;
 mod model;
 mod scenario;
 pub mod slow;
@@ -30,15 +33,17 @@ mod vfs;
 
 pub use machine::{Crash, Refusal};
 pub use scenario::{Scenario, scenarios};
-pub use sweep::{Row, Sweep, points, sweep};
+pub use sweep::{Row, Sweep, points, sweep, sweep_over};
 
 use client::{Life, Stage};
 use machine::{Machine, Syncs};
+use memory::PointedStore;
 use piton_core::call::Status;
 use piton_engine::engine::Engine;
 use piton_engine::store::StoreError;
-use piton_engine::store::sqlite;
+use piton_engine::store::sqlite::SqliteStore;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tools::{Rule, Runners};
@@ -56,6 +61,15 @@ pub enum Planted {
     NoSync,
     /// After a power cut Piton takes what it finds for all that was written, as if the machine had been up all the time.
     SameBoot,
+}
+
+/// What keeps the sessions of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Medium {
+    /// SQLite, over a disk that is simulated.
+    Sqlite,
+    /// The store in memory, which outlives every process, and knows no power cut.
+    Memory,
 }
 
 /// What came of one run.
@@ -85,8 +99,13 @@ const MOST_LIVES: u32 = 8;
 /// and be taken for one that never ends.
 const QUIET_FROM: u32 = 5;
 
-/// Plays a scenario with this crash in its first life, and sometimes one more in a later one.
+/// Plays a scenario over SQLite with this crash in its first life, and sometimes one more in a later one.
 pub fn run(scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Planted) -> Report {
+    run_over(Medium::Sqlite, scenario, seed, crash, planted)
+}
+
+/// The same over either store.
+pub fn run_over(medium: Medium, scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Planted) -> Report {
     let folder = in_memory();
     let (data, workspace) = (folder.path().join("data"), folder.path().join("workspace"));
     tree::plant(&workspace);
@@ -99,6 +118,10 @@ pub fn run(scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Plante
     };
     let stage = Stage {
         machine: &machine,
+        store: match medium {
+            Medium::Sqlite => Arc::new(SqliteStore::new(&data)),
+            Medium::Memory => Arc::new(PointedStore::new(&machine)),
+        },
         runners: Runners::default(),
         scenario,
         rule,
@@ -107,7 +130,7 @@ pub fn run(scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Plante
         session: None,
         boot: 1,
     };
-    let run = Run { stage, dice: fastrand::Rng::with_seed(mixed(seed, crash)), points: 0, planted };
+    let run = Run { stage, dice: fastrand::Rng::with_seed(mixed(seed, crash)), points: 0, planted, medium };
     let report = run.play(crash);
     vfs::unplug(&machine);
     report
@@ -118,6 +141,7 @@ struct Run<'s> {
     dice: fastrand::Rng,
     points: u64,
     planted: Planted,
+    medium: Medium,
 }
 
 impl Run<'_> {
@@ -153,8 +177,8 @@ impl Run<'_> {
         self.finish_runners();
         let violations = check::violations(&self.stage);
         let session = self.stage.session.as_ref();
-        let dir = session.map(|id| Engine::open(self.stage.machine.root()).session_dir(id));
-        let records = dir.and_then(|dir| sqlite::read_session(&dir).ok()).unwrap_or_default();
+        let read = |id| check::waited(self.stage.store.read(id, 1, usize::MAX)).ok();
+        let records = session.and_then(read).unwrap_or_default();
         let state = self.stage.machine.state();
         let (syncs, syncs_when_asked) = (state.syncs, state.syncs_when_asked.clone());
         Report { violations, lives, points: self.points, statuses: check::statuses(&records), syncs, syncs_when_asked }
@@ -174,7 +198,8 @@ impl Run<'_> {
     /// One crash in four is followed by another, while the first is being recovered from.
     fn next_crash(&mut self) -> Option<Crash> {
         let at = self.dice.u64(1..60);
-        let crash = if self.dice.bool() { Crash::PowerCut { at } } else { Crash::Kill { at } };
+        let is_cut = self.dice.bool() && self.medium == Medium::Sqlite;
+        let crash = if is_cut { Crash::PowerCut { at } } else { Crash::Kill { at } };
         (self.dice.u8(0..4) == 0).then_some(crash)
     }
 

@@ -6,12 +6,14 @@
 use piton_engine::engine::{Engine, EngineError, Settings};
 use piton_engine::store::StoreError;
 use piton_models::recorded::Recorded;
-use piton_testkit::crash::{self, Crash, Planted, Refusal, Scenario, Sweep};
+use piton_testkit::crash::{self, Crash, Medium, Planted, Refusal, Scenario, Sweep};
 use std::sync::Arc;
 
 /// Seeds of a run of the CI: with them the scenarios have more than ten thousand crashes.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
 const LEAST_RUNS: usize = 10_000;
+/// Of one seed; a commit has two points there, and a write to a file none.
+const LEAST_RUNS_IN_MEMORY: usize = 500;
 
 fn scenario(name: &str) -> Scenario {
     crash::scenarios(1).into_iter().find(|scenario| scenario.name == name).unwrap()
@@ -38,6 +40,23 @@ fn whatever_crashes_wherever_nothing_is_lost_and_nothing_happens_twice() {
     assert!(violations.is_empty(), "{} violations: {:#?}", violations.len(), &violations[..violations.len().min(10)]);
     let runs: usize = sweeps.iter().flat_map(|sweep| &sweep.rows).map(|row| row.runs).sum();
     assert!(runs >= LEAST_RUNS, "only {runs} runs");
+}
+
+#[test]
+fn over_the_store_in_memory_nothing_is_lost_and_nothing_happens_twice_either() {
+    let sweeps: Vec<Sweep> = crash::scenarios(1)
+        .iter()
+        .map(|scenario| crash::sweep_over(Medium::Memory, scenario, 1, Planted::Nothing))
+        .collect();
+    let violations: Vec<&String> = sweeps.iter().flat_map(|sweep| &sweep.violations).collect();
+    assert!(violations.is_empty(), "{} violations: {:#?}", violations.len(), &violations[..violations.len().min(10)]);
+    let runs: usize = sweeps.iter().flat_map(|sweep| &sweep.rows).map(|row| row.runs).sum();
+    assert!(runs >= LEAST_RUNS_IN_MEMORY, "only {runs} runs");
+}
+
+#[test]
+fn a_call_that_is_run_again_is_found_out_over_the_store_in_memory_too() {
+    check_found(&crash::sweep_over(Medium::Memory, &scenario("one tool"), 1, Planted::RunAgain).violations, &["I1"]);
 }
 
 #[test]

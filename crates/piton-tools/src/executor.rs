@@ -113,6 +113,9 @@ pub struct ExitRecord {
     /// What the command has left that the sandbox took away again, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<String>,
+    /// What it wanted of the network and was refused, a sentence each. Known to who waited for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// Whether it ran in a sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_confined: bool,
@@ -153,6 +156,7 @@ impl ExitRecord {
             kept_bytes: 0,
             left_behind: 0,
             undone: Vec::new(),
+            refused: Vec::new(),
             is_confined: false,
             error: None,
         }

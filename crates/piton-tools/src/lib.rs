@@ -34,6 +34,7 @@ pub mod glob;
 pub mod bash;
 pub mod toolset;
 mod clean;
+pub mod network;
 pub mod spawn;
 pub mod executor;
 pub mod runner;

@@ -5,6 +5,8 @@
 //! forbids `Command::new` everywhere else, so a sandbox has one place to attach to. How long a process may run, and who
 //! ends what it leaves behind, is here, too. What a process is for is not known here.
 
+use crate::network::{self, Outlet};
+use piton_http::egress::Egress;
 use piton_sandbox::{Plan, Reach};
 use rustix::fs::{Access, access};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -17,6 +19,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::OwnedReadHalf;
 use tokio::task::JoinHandle;
 
 /// A whole environment: a process sees these variables and no others.
@@ -54,6 +57,8 @@ pub struct Confined {
     pub reach: Reach,
     /// The program of ours that makes it, and becomes its first process.
     pub by: RunnerCommand,
+    /// The hosts that are open to it: some exactly where its reach has a proxy.
+    pub egress: Option<Arc<Egress>>,
 }
 
 /// How to start a program of ours that makes sandboxes and runs commands: this program, these arguments, and then what it is
@@ -133,7 +138,7 @@ impl Spawn {
         self
     }
 
-    /// Starts it. The caller waits for its end.
+    /// Starts it. The caller waits for its end. To a confined one no host is open: there is nobody here to open them.
     pub fn start(&self, group: Group, streams: Streams) -> io::Result<Child> {
         self.command(group, streams)?.spawn()
     }
@@ -143,12 +148,28 @@ impl Spawn {
         tokio::process::Command::from(self.command(group, streams)?).spawn()
     }
 
+    /// The same with the hosts that are open to it, for as long as the answer is kept.
+    pub fn start_open(&self, group: Group, streams: Streams) -> io::Result<(tokio::process::Child, Option<Outlet>)> {
+        let (streams, opened) = self.opened(streams)?;
+        let child = self.start_async(group, streams)?;
+        Ok((child, opened.map(Opened::serve)))
+    }
+
+    /// Where hosts are open to a confined command, its sandbox needs the standard input, of which the command gets nothing.
+    fn opened(&self, streams: Streams) -> io::Result<(Streams, Option<Opened>)> {
+        let Confinement::Sandbox(confined) = &self.confinement else { return Ok((streams, None)) };
+        let Some(egress) = &confined.egress else { return Ok((streams, None)) };
+        let (stdin, hears, _tells) = network::channel()?;
+        Ok((Streams { stdin, ..streams }, Some(Opened { egress: Arc::clone(egress), hears })))
+    }
+
     /// Starts it in a process group of its own, tells it `input`, and keeps this end of what it writes.
     pub fn run(&self, input: Option<String>, keep: Keep) -> io::Result<Running> {
         let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
-        let mut command =
-            tokio::process::Command::from(self.command(Group::Own, Streams { stdin, ..Streams::caught() })?);
+        let (streams, opened) = self.opened(Streams { stdin, ..Streams::caught() })?;
+        let mut command = tokio::process::Command::from(self.command(Group::Own, streams)?);
         let mut child = command.kill_on_drop(true).spawn()?;
+        let outlet = opened.map(Opened::serve);
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let stdin = child.stdin.take();
         let feeding = tokio::spawn(async move {
@@ -158,7 +179,7 @@ impl Spawn {
             }
         });
         let (stdout, stderr) = (Caught::read(child.stdout.take(), keep), Caught::read(child.stderr.take(), keep));
-        Ok(Running { child, group, feeding, stdout, stderr })
+        Ok(Running { child, group, feeding, stdout, stderr, outlet })
     }
 
     /// Whether its program is there.
@@ -213,6 +234,18 @@ impl Spawn {
     }
 }
 
+/// The hosts that are to be open to a command, and where its sandbox hands its socket over.
+struct Opened {
+    egress: Arc<Egress>,
+    hears: OwnedReadHalf,
+}
+
+impl Opened {
+    fn serve(self) -> Outlet {
+        Outlet::start(self.egress, self.hears)
+    }
+}
+
 /// All that a process writes; `None` if it did not end in time and was killed.
 pub fn output_within(limit: Duration, child: Child) -> io::Result<Option<Output>> {
     let process = Pid::from_child(&child);
@@ -239,6 +272,7 @@ pub struct Running {
     feeding: JoinHandle<()>,
     stdout: Caught,
     stderr: Caught,
+    outlet: Option<Outlet>,
 }
 
 impl Running {
@@ -247,9 +281,14 @@ impl Running {
         self.child.wait().await
     }
 
-    /// What it has written, standard output first. Whatever else is in its group is ended then.
+    /// What it has written, standard output first; behind its errors stands what it was refused of the network. Whatever else is
+    /// in its group is ended then.
     pub async fn output(mut self) -> (String, String) {
-        (self.stdout.text().await, self.stderr.text().await)
+        let (stdout, mut stderr) = (self.stdout.text().await, self.stderr.text().await);
+        for said in self.outlet.as_ref().map(Outlet::refused).unwrap_or_default() {
+            stderr.push_str(&format!("piton: {said}\n"));
+        }
+        (stdout, stderr)
     }
 }
 

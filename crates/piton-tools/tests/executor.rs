@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use piton_sandbox::{Backend, Limits, Reach, Write};
+use piton_sandbox::{Backend, Limits, Network, Reach, Write};
 use piton_testkit::executor::{Stage, conforms};
 use piton_tools::executor::Executor;
 use piton_tools::runner::{RunnerCommand, Runners};
@@ -35,10 +35,12 @@ impl Stage for InSandbox {
             path: Vec::new(),
             read: Vec::new(),
             hidden: Vec::new(),
+            carried: Vec::new(),
             limits: Limits::default(),
+            network: Network::None,
         };
         let by = RunnerCommand { program: env!("CARGO_BIN_EXE_piton-runner").into(), args: Vec::new() };
-        Confinement::Sandbox(Arc::new(Confined { reach, by }))
+        Confinement::Sandbox(Arc::new(Confined { reach, by, egress: None }))
     }
 
     fn env(&self) -> Env {

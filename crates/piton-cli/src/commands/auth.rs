@@ -71,7 +71,7 @@ fn list(config: &Config, around: &Surroundings) -> Result<u8> {
 fn logout(name: &str, config: &Config, around: &Surroundings) -> Result<u8> {
     match keys::forget(name, &around.machine)? {
         Some(place) => view::write_stdout(&format!("the key of {name} is no longer in {place}\n")),
-        None => bail!("no key of {name} is kept here"),
+        None => bail!("no key for {name} is stored"),
     }
     if let Some(place) = keys::places(name, config, &around.machine)?.first() {
         view::write_stderr(&format!("note: there still is one in {place}\n"));

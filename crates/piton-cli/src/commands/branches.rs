@@ -60,7 +60,7 @@ pub(crate) async fn fork(engine: &Engine, id: &SessionId, at: Option<Seq>) -> Re
     let fork = engine.fork(id, at).await?;
     view::write_stdout(&format!("{fork}\n"));
     view::write_stderr(&format!(
-        "{fork} begins as {id} was; the workspace is the same. Go on with: piton run --resume {fork} \"…\"\n"
+        "{fork} is a fork of {id}; both work in the same folder. Continue it with: piton run --resume {fork} \"…\"\n"
     ));
     Ok(())
 }

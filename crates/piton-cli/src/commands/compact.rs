@@ -112,10 +112,10 @@ async fn by_hand(
 }
 
 async fn in_session(session: &Handle, wish: &Wish, around: &Surroundings) -> Result<u8> {
-    let no_room = || format!("no room was made in {}", session.id());
+    let no_room = || format!("{} was not compacted", session.id());
     ensure!(
         session.resumed() == Resumed::AtRest,
-        "no room was made in {0}: its last turn was cut off; `piton run --resume {0}` ends it, and makes room by itself \
+        "{0} was not compacted: its last turn was cut off; `piton run --resume {0}` ends it, and compacts by itself \
          where it must",
         session.id()
     );

@@ -185,7 +185,9 @@ fn print(args: &ContextArgs, model: &str, limits: &ModelLimits, pieces: &[Piece]
             format!(", {percent:.1} % of the {} that {model} holds", thousands(window))
         }
         (None, "") => "; name a model with --model to count as it does".to_owned(),
-        (None, model) => format!("; the window of {model} is not known (say it: window = N in [models.\"{model}\"])"),
+        (None, model) => {
+            format!("; the context window of {model} is unknown: set `window = N` in [models.\"{model}\"]")
+        }
     };
-    view::write_stdout(&format!("{text}{:>7}  in all, by estimate{of}\n", thousands(total)));
+    view::write_stdout(&format!("{text}{:>7}  in total, estimated{of}\n", thousands(total)));
 }

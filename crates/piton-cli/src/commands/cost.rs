@@ -126,7 +126,9 @@ impl Caching {
     fn reading(&mut self, block: &Block) -> Option<Reading> {
         let (reading, usage) = match &block.body {
             Body::Model(model) => (model.cache.clone()?, model.usage),
-            Body::Compaction(room) => (room.cache.clone()?, room.asked.as_ref().map(|asked| asked.usage)?),
+            Body::Compaction(compaction) => {
+                (compaction.cache.clone()?, compaction.asked.as_ref().map(|asked| asked.usage)?)
+            }
             _ => return None,
         };
         let provider = reading.model.split('/').next().unwrap_or_default().to_owned();
@@ -149,7 +151,7 @@ impl Bill {
                     bill.turns.push(Turn { turn: *turn, sum: Sum::default(), calls: Vec::new() });
                 }
                 Body::Model(model) => bill.add_reply(block.seq, model, cache),
-                Body::Compaction(room) => bill.add_summary(block.changed_seq, room, cache),
+                Body::Compaction(compaction) => bill.add_summary(block.changed_seq, compaction, cache),
                 Body::Title { by: TitledBy::Model { model, usage, cost_micros, at_most }, .. } => {
                     let mut sum = Sum::of(usage, *cost_micros, *at_most);
                     // It has replied, whether or not it was counted.
@@ -176,19 +178,19 @@ impl Bill {
         self.add(Call { seq, step, attempt, model, replied, sum, cache });
     }
 
-    fn add_summary(&mut self, seq: Seq, room: &CompactionBlock, cache: Option<Reading>) {
-        for lost in room.lost.iter().filter(|_| !room.between_turns) {
+    fn add_summary(&mut self, seq: Seq, compaction: &CompactionBlock, cache: Option<Reading>) {
+        for lost in compaction.lost.iter().filter(|_| !compaction.between_turns) {
             let sum = Sum::of(&Usage::default(), None, Some(lost.at_most));
             let (seq, model) = (lost.seq, lost.model.clone());
             self.add(Call { seq, step: 0, attempt: 1, model, replied: false, sum, cache: None });
         }
-        let Some(asked) = &room.asked else { return };
+        let Some(asked) = &compaction.asked else { return };
         let sum = Sum::of(&asked.usage, asked.cost_micros, asked.at_most);
-        if room.between_turns {
+        if compaction.between_turns {
             self.count(&asked.model, &sum);
             self.summaries.get_or_insert_default().add(&sum);
         } else {
-            let replied = matches!(room.end, Some(CompactionEnd::Summary { .. }));
+            let replied = matches!(compaction.end, Some(CompactionEnd::Summary { .. }));
             let (attempt, model) = (asked.attempts, asked.model.clone());
             self.add(Call { seq, step: 0, attempt, model, replied, sum, cache });
         }

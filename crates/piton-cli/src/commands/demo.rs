@@ -47,7 +47,7 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> Result<u8> {
     let green = show_result(&mut view, sample, &dir, &around)?;
     view.note(&format!("The journal:  {}", journal.display()));
     view.note(&format!("Read it with: piton session show {id}"));
-    view.note(&format!("Take it back: cd {} && piton undo --session {id}", dir.display()));
+    view.note(&format!("Undo it:      cd {} && piton undo --session {id}", dir.display()));
     view.note(&format!("The project:  {}  (remove it when you like)", dir.display()));
     view.note("On your code: piton run \"fix the failing test\"");
     Ok(if green { 0 } else { report::EXIT_FAILED })

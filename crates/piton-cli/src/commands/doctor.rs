@@ -54,7 +54,7 @@ fn configuration(around: &Surroundings, config: Result<&Config, &AssembleError>)
     let path = around.machine.config_file.display();
     match config {
         Ok(_) if around.machine.config_file.exists() => line("config", &format!("{path}")),
-        Ok(_) => line("config", &format!("{path} (not there; the defaults hold)")),
+        Ok(_) => line("config", &format!("{path} (not found; using the defaults)")),
         Err(error) => {
             line("config", &error.chain());
             return false;

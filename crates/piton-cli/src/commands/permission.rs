@@ -10,7 +10,7 @@ use piton_core::client::{Reply, Request};
 use piton_core::ids::SessionId;
 use piton_core::permission::Grant;
 use piton_core::turn::State;
-use piton_engine::control::{Connection, Told};
+use piton_engine::control::{Connection, Incoming};
 use piton_engine::engine::Engine;
 use serde_json::json;
 
@@ -48,7 +48,7 @@ fn list(id: &SessionId, grants: &[Grant], as_json: bool) {
     }
     if grants.is_empty() && !as_json {
         view::write_stderr(&format!(
-            "nothing was allowed for the rest of {id}; `piton config show` has the rules that hold in this folder\n"
+            "no tool is allowed with \"always\" in {id}; `piton config show` shows the rules for this folder\n"
         ));
     }
 }
@@ -57,10 +57,10 @@ async fn revoke(engine: &Engine, id: &SessionId, tools: Vec<String>) -> Result<(
     let granted = grants(engine, id).await?;
     let is_granted = |tool: &String| granted.iter().any(|grant| grant.rule.tool == *tool);
     if let Some(tool) = tools.iter().find(|tool| !is_granted(tool)) {
-        bail!("{tool} was not allowed for the rest of {id}; `piton permission list` says what was");
+        bail!("{tool} is not allowed with \"always\" in {id}; `piton permission list` shows what is");
     }
     if granted.is_empty() {
-        view::write_stderr(&format!("nothing was allowed for the rest of {id}\n"));
+        view::write_stderr(&format!("no tool is allowed with \"always\" in {id}\n"));
         return Ok(());
     }
     let what = if tools.is_empty() { "everything".to_owned() } else { tools.join(", ") };
@@ -77,8 +77,8 @@ async fn revoke_there(mut writer: Connection, id: &SessionId, tools: Vec<String>
     writer.ask(&Request::Revoke { tools }).await?;
     while let Some(told) = writer.next().await {
         match told {
-            Told::Reply(Reply::Revoked { .. }) => return Ok(()),
-            Told::Reply(Reply::Refused(refusal)) => bail!("{}", refusal.error),
+            Incoming::Reply(Reply::Revoked { .. }) => return Ok(()),
+            Incoming::Reply(Reply::Refused(refusal)) => bail!("{}", refusal.error),
             _ => {}
         }
     }

@@ -6,10 +6,11 @@ use crate::out::{report, view};
 use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_core::policy::SandboxMode;
-use piton_engine::assemble::sandbox::{available, by_hand};
+use piton_engine::assemble::sandbox::{available, by_hand, unopened};
 use piton_engine::assemble::{AssembleError, environment};
-use piton_engine::config::{BackendChoice, Config};
-use piton_sandbox::{Backend, Plan, Source};
+use piton_engine::config::{BackendChoice, Config, OpenHost};
+use piton_sandbox::{Backend, Carried, Plan, Reach, Source};
+use piton_tools::network::Outlet;
 use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams, output_within};
 use std::ffi::OsString;
 use std::fs;
@@ -20,11 +21,12 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Runs the command, and answers as it did.
-pub(crate) fn sandbox(args: &SandboxArgs, around: &Surroundings) -> Result<u8> {
+pub(crate) async fn sandbox(args: &SandboxArgs, around: &Surroundings) -> Result<u8> {
     /// As a shell tells of a signal.
     const SIGNALED: i32 = 128;
     let workspace = around.workspace(args.cwd.as_deref())?;
-    let config = settings::of_user(around)?;
+    let mut config = settings::of_user(around)?;
+    config.sandbox.net.extend(args.net.iter().cloned().map(OpenHost));
     let mode =
         if args.mode == SandboxMode::ReadOnly.word() { SandboxMode::ReadOnly } else { SandboxMode::WorkspaceWrite };
     let private = tempfile::tempdir().context("no folder can be made for its home")?;
@@ -33,14 +35,24 @@ pub(crate) fn sandbox(args: &SandboxArgs, around: &Surroundings) -> Result<u8> {
         available(&around.machine, choice.unwrap_or_default()).map_err(|why| AssembleError::NoSandbox { why })?;
     let confinement =
         by_hand(&around.machine, &config, (mode, found.backend), &workspace, private.path().to_path_buf());
+    if let Confinement::Sandbox(confined) = &confinement
+        && confined.egress.is_none()
+        && let Some(why) = unopened(&config)
+    {
+        view::write_stderr(&format!("piton: {why}\n"));
+    }
     if args.show {
         show(&confinement);
         return Ok(0);
     }
     let env = Env::new(environment::for_tools(&around.machine.vars, &config));
     let spawn = Spawn::new(args.command.iter().cloned(), &env, &workspace, confinement);
-    let ended = spawn.start(Group::Ours, Streams::inherited()).and_then(|mut child| child.wait());
-    let ended = ended.context("the sandbox cannot be started")?;
+    let (mut child, outlet) =
+        spawn.start_open(Group::Ours, Streams::inherited()).context("the sandbox cannot be started")?;
+    let ended = child.wait().await.context("the sandbox is lost")?;
+    for said in outlet.iter().flat_map(Outlet::refused) {
+        view::write_stderr(&format!("piton: {said}\n"));
+    }
     let code = ended.code().unwrap_or_else(|| SIGNALED + ended.signal().unwrap_or_default());
     Ok(u8::try_from(code).unwrap_or(report::EXIT_FAILED))
 }
@@ -62,6 +74,13 @@ fn show(confinement: &Confinement) {
             Source::Devices => "null, zero, full, random, urandom, tty, pts, shm".to_owned(),
         };
         view::write_stdout(&format!("{:<44} {what}\n", mount.at.display()));
+    }
+    let Reach { home, workspace, carried, backend, .. } = &confined.reach;
+    // Where the workspace holds the home, there is no other.
+    let has_own_home = *backend == Backend::Landlock || !home.starts_with(workspace);
+    for Carried { at, text } in carried.iter().filter(|_| has_own_home) {
+        let lines: String = text.lines().map(|line| format!("    {line}\n")).collect();
+        view::write_stdout(&format!("\n~/{} holds, of your settings:\n{lines}", at.display()));
     }
 }
 

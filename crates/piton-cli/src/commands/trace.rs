@@ -58,7 +58,7 @@ pub(crate) async fn trace(engine: &Engine, id: &SessionId, args: &TraceArgs, aro
     let all = trace::trace(&story);
     let number = |trace: &Trace| match trace {
         Trace::Step(step) => Some(step.step),
-        Trace::Room(_) | Trace::Outside(_) | Trace::Title(_) => None,
+        Trace::Compaction(_) | Trace::Outside(_) | Trace::Title(_) => None,
     };
     if let Some(step) = args.step
         && !all.iter().any(|trace| number(trace) == Some(step))
@@ -151,22 +151,22 @@ impl Words {
         hooks.iter().for_each(|run| self.line("hook", &hooked(run)));
     }
 
-    fn compaction(&mut self, room: &CompactionTrace) {
-        if room.lost_tries > 0 {
-            let tries = plural(room.lost_tries.into(), "try");
+    fn compaction(&mut self, compaction: &CompactionTrace) {
+        if compaction.lost_tries > 0 {
+            let tries = plural(compaction.lost_tries.into(), "try");
             self.line("model", &format!("{tries} for a summary ended with the process that made it"));
         }
-        if let Some(asked) = &room.asked {
+        if let Some(asked) = &compaction.asked {
             self.line("model", &summed_up(asked));
         }
-        self.line("room", &made(room));
+        self.line("compact", &made(compaction));
     }
 }
 
 fn words(trace: &Trace) -> String {
     let words = match trace {
         Trace::Step(step) => of_step(step),
-        Trace::Room(room) => of_room(room),
+        Trace::Compaction(compaction) => of_compaction(compaction),
         Trace::Outside(outside) => of_outside(outside),
         Trace::Title(title) => of_title(title),
     };
@@ -187,7 +187,7 @@ fn of_step(step: &StepTrace) -> Words {
     for asked in &step.asked {
         words.line("model", &answered(asked));
     }
-    step.rooms.iter().for_each(|room| words.compaction(room));
+    step.compactions.iter().for_each(|compaction| words.compaction(compaction));
     if let Some(ms) = step.snapshot_ms {
         words.line("files", &format!("put down for undo in {}", span(ms)));
     }
@@ -199,18 +199,18 @@ fn of_step(step: &StepTrace) -> Words {
     words
 }
 
-fn of_room(room: &CompactionTrace) -> Words {
-    let when = match room.trigger {
-        Trigger::Ordinary | Trigger::Forced => format!("in turn {}", room.turn),
-        Trigger::Asked | Trigger::Edited => format!("after turn {}", room.turn),
+fn of_compaction(compaction: &CompactionTrace) -> Words {
+    let when = match compaction.trigger {
+        Trigger::Ordinary | Trigger::Forced => format!("in turn {}", compaction.turn),
+        Trigger::Asked | Trigger::Edited => format!("after turn {}", compaction.turn),
     };
-    let mut words = Words::new(&format!("making room {when}"), room.began_ms, room.ended_ms);
-    if let Some((asked, input)) = room.asked.as_ref().and_then(|asked| Some((asked, asked.input.as_ref()?))) {
+    let mut words = Words::new(&format!("making room {when}"), compaction.began_ms, compaction.ended_ms);
+    if let Some((asked, input)) = compaction.asked.as_ref().and_then(|asked| Some((asked, asked.input.as_ref()?))) {
         words.line("sent", &sent(input, Some(asked.usage)));
     }
-    words.compaction(room);
-    words.hooks(&room.hooks);
-    if let Some(next) = &room.next {
+    words.compaction(compaction);
+    words.hooks(&compaction.hooks);
+    if let Some(next) = &compaction.next {
         words.line("then", &then(next));
     }
     words
@@ -249,18 +249,18 @@ fn summed_up(asked: &SummaryAsked) -> String {
     )
 }
 
-fn made(room: &CompactionTrace) -> String {
-    let why = match room.trigger {
+fn made(compaction: &CompactionTrace) -> String {
+    let why = match compaction.trigger {
         Trigger::Ordinary => "the context was full",
         Trigger::Forced => "the conversation did not fit the model",
         Trigger::Asked => "somebody asked for it",
         Trigger::Edited => "somebody changed the summary",
     };
-    let pruned = match room.pruned_calls {
+    let pruned = match compaction.pruned_calls {
         0 => String::new(),
         calls => format!("; {} cleared", plural(calls as u64, "old output")),
     };
-    let end = match (&room.tokens, &room.error) {
+    let end = match (&compaction.tokens, &compaction.error) {
         (Some((before, after)), _) => {
             format!("; about {} tokens before, {} now", thousands(*before), thousands(*after))
         }
@@ -384,7 +384,7 @@ fn then(next: &Next) -> String {
             Cause::Cut => "on: the reply was cut at the output limit".to_owned(),
             Cause::Paused => "on: the provider paused the reply".to_owned(),
             Cause::Unclear => "on: nobody knows why the reply ended, so the model may not be done".to_owned(),
-            Cause::Room => "on, to the next step".to_owned(),
+            Cause::Compacted => "on, to the next step".to_owned(),
         },
         Next::Compaction { .. } => "room had to be made in the context".to_owned(),
         Next::Ended { end, detail } => {

@@ -182,8 +182,8 @@ async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8
     let done = done?;
     let failed = problems(&done.files, workspace);
     let next = match wish.direction {
-        Direction::Undo => "`piton redo` brings it back",
-        Direction::Redo => "`piton undo` takes it back again",
+        Direction::Undo => "`piton redo` restores it",
+        Direction::Redo => "`piton undo` undoes it again",
     };
     view::write_stderr(&format!("done; {next}\n"));
     Ok(u8::from(failed))
@@ -210,10 +210,10 @@ fn show(plan: &mut Plan, wish: &Wish, workspace: &Path) -> Result<()> {
 /// What will be done, before it is.
 fn announce(plan: &Plan, wish: &Wish, workspace: &Path) {
     let verb = match (wish.direction, wish.dry_run) {
-        (Direction::Undo, false) => "taking back",
-        (Direction::Undo, true) => "would take back",
-        (Direction::Redo, false) => "bringing back",
-        (Direction::Redo, true) => "would bring back",
+        (Direction::Undo, false) => "undoing",
+        (Direction::Undo, true) => "would undo",
+        (Direction::Redo, false) => "redoing",
+        (Direction::Redo, true) => "would redo",
     };
     let what = match (plan.rewind.to.is_some(), plan.rewind.files.is_empty()) {
         (true, false) => "",

@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use unicode_width::UnicodeWidthStr;
 
 /// Characters of a line that says what something is about.
 const GIST_CHARS: usize = 72;
@@ -53,6 +54,27 @@ pub(crate) fn clean(text: &str) -> String {
 /// is of use.
 pub(crate) fn path(path: &Path) -> String {
     hidden::visible_name(&path.to_string_lossy())
+}
+
+/// A line of facts in so many columns: it is broken between facts, so that what is copied from it is whole.
+pub(crate) fn folded(line: &str, columns: usize) -> String {
+    const BETWEEN: &str = " · ";
+    let (mut folded, mut used) = (String::new(), 0);
+    for fact in with_short_ids(line).split(BETWEEN) {
+        let wide = fact.width();
+        let fits = used + BETWEEN.width() + wide <= columns;
+        let between = if used == 0 {
+            ""
+        } else if fits {
+            BETWEEN
+        } else {
+            "\n"
+        };
+        used = if fits { used + between.width() + wide } else { wide };
+        folded.push_str(between);
+        folded.push_str(fact);
+    }
+    folded
 }
 
 /// `12345` as `12,345`.
@@ -157,6 +179,16 @@ fn with_short_ids(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_facts_is_broken_between_them() {
+        let line = "fake/m · 4 steps · ses_01a20460013170008da45224c7989a73 · undo with: piton undo";
+        let whole = "fake/m · 4 steps · ses_01a2046001317000 · undo with: piton undo";
+        assert_eq!(folded(line, whole.width()), whole);
+        let broken = "fake/m · 4 steps · ses_01a2046001317000\nundo with: piton undo";
+        assert_eq!(folded(line, whole.width() - 1), broken);
+        assert_eq!(folded(line, 10), "fake/m\n4 steps\nses_01a2046001317000\nundo with: piton undo");
+    }
 
     #[test]
     fn ids_are_short_but_in_paths() {

@@ -38,7 +38,7 @@ pub(crate) fn exit_code(end: TurnEnd) -> u8 {
 
 /// What to say when only the watching of a session stops that another process runs.
 pub(crate) fn not_watching(session: &SessionId) -> String {
-    format!("no longer watching; {session} goes on. Stop it with piton session cancel {session}")
+    format!("no longer watching; {session} keeps running. Stop it with piton session cancel {session}")
 }
 
 /// The words for a turn's end, for people.
@@ -105,7 +105,7 @@ pub(crate) fn ending(report: &Report, session: &str, is_newest: bool) -> Option<
         }
         TurnEnd::MaxSteps => ("Not finished", "Raise the limit with --max-steps N, and continue with"),
         TurnEnd::MaxTurns => ("Not started", "Start a new session, or raise the limit with --set limits.max_turns=N"),
-        TurnEnd::Budget => ("Not finished: the budget is used up", more_budget(report.why)),
+        TurnEnd::Budget => ("Not finished", more_budget(report.why)),
         TurnEnd::NoProgress => (
             "Stopped: it kept repeating itself",
             "Raise the limit with --set limits.max_repeats=N (0: no limit), or tell it what to do differently with",
@@ -124,7 +124,7 @@ pub(crate) fn ending(report: &Report, session: &str, is_newest: bool) -> Option<
              --model, and continue with",
         ),
         TurnEnd::ContentFilter => ("The provider's content filter stopped it", "Rephrase the task with"),
-        TurnEnd::ApiError => ("The model gave no reply", "Nothing is lost. Retry, or switch models with --model, with"),
+        TurnEnd::ApiError => ("The model gave no reply", "Nothing is lost. Retry, or switch models with --model:"),
         TurnEnd::HookStopped if report.checks.iter().any(|check| !check.passed) => ("Not finished", "Continue with"),
         TurnEnd::HookStopped => ("A hook stopped it", "Continue with"),
     };
@@ -133,7 +133,8 @@ pub(crate) fn ending(report: &Report, session: &str, is_newest: bool) -> Option<
         false => (format!("--resume {}", short_id(session)), short_id(session)),
     };
     let detail = report.detail.as_deref().map(|detail| format!(": {}", clean(detail))).unwrap_or_default();
-    let command = if next.ends_with("with") { format!(" piton run {by} \"…\"") } else { String::new() };
+    let command =
+        if next.ends_with("with") || next.ends_with(':') { format!(" piton run {by} \"…\"") } else { String::new() };
     let next = next.replace("compact ID", &format!("compact {named}"));
     let what = what.trim_end_matches(if detail.is_empty() { "" } else { "." });
     Some(format!("{what}{detail}\n{next}{command}"))

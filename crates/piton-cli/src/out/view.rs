@@ -8,7 +8,7 @@ mod screen;
 mod tests;
 
 pub(crate) use crate::out::print::{
-    clean, cut, first_line, indent, output_was_lost, path, plural, shorten, thousands, width, write_stderr,
+    clean, cut, first_line, folded, indent, output_was_lost, path, plural, shorten, thousands, width, write_stderr,
     write_stdout,
 };
 
@@ -179,6 +179,7 @@ impl TextView {
             self.after_aside = true;
             self.set_off();
             let line = self.summed_up(report, session);
+            let line = width(std::io::stderr()).map_or_else(|| line.clone(), |columns| folded(&line, columns));
             self.screen.line(&format!("{DIM}{line}{DIM:#}"));
         }
         self.screen.flush();
@@ -199,7 +200,7 @@ impl TextView {
             0 => String::new(),
             read => format!(" ({} cached)", thousands(read)),
         };
-        let undo = if report.changed_files { " · take it back: piton undo" } else { "" };
+        let undo = if report.changed_files { " · undo with: piton undo" } else { "" };
         format!(
             "{} · {} · {}{cost} · {:.1} s · {session}{undo}",
             clean(&self.story.session().model),
@@ -312,9 +313,9 @@ impl TextView {
             Live::SummaryFailed { retry_ms: None, .. } => self.untold = trouble(live),
             Live::SummaryFailed { .. } => self.told(live),
             Live::Paused { paused: true } => {
-                self.aside(&format!("{YELLOW}paused: what runs is finished first{YELLOW:#}"));
+                self.aside(&format!("{YELLOW}paused: calls that run are finished first{YELLOW:#}"));
             }
-            Live::Paused { paused: false } => self.aside("going on"),
+            Live::Paused { paused: false } => self.aside("continued"),
             // The run ends with this error, and says so.
             Live::Broken { .. } => self.waiting_for = None,
             _ => {}
@@ -378,7 +379,7 @@ impl TextView {
                 let did = if to_bytes.is_some() { "cut" } else { "cleared" };
                 self.made_room(&format!("{outputs} {did}"), *tokens);
             }
-            Body::Compaction(room) => self.compacted(room),
+            Body::Compaction(compaction) => self.compacted(compaction),
             Body::TurnEnd { .. } => self.waiting_for = None,
             Body::Session(_)
             | Body::User { .. }
@@ -464,9 +465,9 @@ impl TextView {
         text.lines().for_each(|line| self.aside(&format!("  {DIM}│ {}{DIM:#}", clean(line))));
     }
 
-    /// What came of making room.
-    fn compacted(&mut self, room: &CompactionBlock) {
-        match &room.end {
+    /// What came of a compaction.
+    fn compacted(&mut self, compaction: &CompactionBlock) {
+        match &compaction.end {
             None => {
                 self.untold = None;
                 self.wait_for("making room in the context");
@@ -475,7 +476,7 @@ impl TextView {
             // What was shortened has said so.
             Some(CompactionEnd::Pruned) => {}
             // The turn ends with it, or another model is asked, and either says why.
-            Some(CompactionEnd::Failed { .. }) if room.trigger == Trigger::Forced => {
+            Some(CompactionEnd::Failed { .. }) if compaction.trigger == Trigger::Forced => {
                 (self.untold, self.waiting_for) = (None, None);
             }
             Some(CompactionEnd::Failed { error }) => {
@@ -560,7 +561,7 @@ impl TextView {
         let why = match outcome.title.as_str() {
             "" if outcome.status != Status::Ok => {
                 let text = outcome.text.strip_prefix(&format!("{}: ", call.tool)).unwrap_or(&outcome.text);
-                format!(" {DIM}{}{DIM:#}", first_line(text))
+                format!(": {DIM}{}{DIM:#}", first_line(text))
             }
             _ => String::new(),
         };

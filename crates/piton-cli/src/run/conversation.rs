@@ -24,7 +24,7 @@ use piton_core::client::{Compact, Prompt, Published, Reply, Report, Request};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_engine::compaction::CompactError;
-use piton_engine::control::{Awaited, Follower, Told};
+use piton_engine::control::{Awaited, Follower, Incoming};
 use piton_engine::engine::{EngineError, Handle, Resumed, Subscription, new_message_id};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -39,9 +39,9 @@ enum Feed {
 }
 
 impl Feed {
-    async fn next(&mut self) -> Result<Option<Told>> {
+    async fn next(&mut self) -> Result<Option<Incoming>> {
         match self {
-            Self::Session(subscription) => Ok(subscription.next().await?.map(Told::Published)),
+            Self::Session(subscription) => Ok(subscription.next().await?.map(Incoming::Published)),
             Self::Follower(follower) => Ok(follower.next().await?),
         }
     }
@@ -176,12 +176,12 @@ impl Conversation {
             tokio::select! {
                 biased;
                 told = feed.next(), if !is_closed => match told? {
-                    None | Some(Told::Published(Published::Closed(_))) => {
+                    None | Some(Incoming::Published(Published::Closed(_))) => {
                         is_closed = true;
                         self.early.take().into_iter().for_each(|report| self.tell(report));
                     }
-                    Some(Told::Published(published)) => self.hear(&published),
-                    Some(Told::Reply(reply)) => self.greet(reply)?,
+                    Some(Incoming::Published(published)) => self.hear(&published),
+                    Some(Incoming::Reply(reply)) => self.greet(reply)?,
                 },
                 Some(done) = self.asked.next() => is_closed |= self.take(done).await?,
                 asked = self.input.next(), if !is_closed => match asked {
@@ -376,7 +376,7 @@ impl Conversation {
             Err(error) if about == About::Question => self.complain(line, &error.to_string()),
             Err(error) if self.input.is_program() && !matches!(error, EngineError::Broken(_) | EngineError::Closed) => {
                 self.code = report::EXIT_FAILED;
-                let compact = if let EngineError::Compact(_) = error { "no room was made: " } else { "" };
+                let compact = if let EngineError::Compact(_) = error { "not compacted: " } else { "" };
                 self.complain(line, &format!("{compact}{error}"));
             }
             Err(error @ (EngineError::Compact(_) | EngineError::Refused(_))) if about == About::Compact => {
@@ -394,12 +394,12 @@ impl Conversation {
         match error {
             EngineError::Compact(CompactError::MidTurn) if is_cut_off && !self.is_elsewhere() => {
                 Failure::user(format!(
-                    "no room was made in {id}: its last turn was cut off; `piton run --resume {id}` ends it, and makes room \
+                    "{id} was not compacted: its last turn was cut off; `piton run --resume {id}` ends it, and compacts \
                  by itself where it must"
                 ))
             }
-            EngineError::Refused(refusal) => Failure::user(refusal.error).context(format!("no room was made in {id}")),
-            error => Failure::from(error).context(format!("no room was made in {id}")),
+            EngineError::Refused(refusal) => Failure::user(refusal.error).context(format!("{id} was not compacted")),
+            error => Failure::from(error).context(format!("{id} was not compacted")),
         }
     }
 

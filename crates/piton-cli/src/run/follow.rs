@@ -40,10 +40,10 @@ pub(crate) async fn follow(
         (Some(_), true) => bail!(cut_off(id, talk.writer)),
         (Some(pid), false) => talk.shown.note(&format!("process {pid} has left {id}: {events}")),
         (None, true) => talk.shown.note(&format!(
-            "nobody runs {id}, and it was cut off in the middle of a turn: {events}\n\
+            "{id} is not running and was cut off in the middle of a turn: {events}\n\
              Go on with piton run --resume {id}"
         )),
-        (None, false) => talk.shown.note(&format!("nobody runs {id}: this is all there is, {events}")),
+        (None, false) => talk.shown.note(&format!("{id} is not running; this is all there is: {events}")),
     }
     Ok(0)
 }
@@ -51,7 +51,7 @@ pub(crate) async fn follow(
 /// `piton session cancel`.
 pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> Result<u8> {
     let Some(session) = engine.join(id).await? else {
-        view::write_stderr(&format!("nothing to stop: nobody runs {id}\n"));
+        view::write_stderr(&format!("nothing to stop: {id} is not running\n"));
         return Ok(0);
     };
     match session.cancel().await {
@@ -72,7 +72,7 @@ pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> Result<u8> {
 pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> Result<u8> {
     let Some(session) = engine.join(id).await? else {
         let what = if paused { "pause" } else { "go on with here" };
-        view::write_stderr(&format!("nothing to {what}: nobody runs {id}\n"));
+        view::write_stderr(&format!("nothing to {what}: {id} is not running\n"));
         return Ok(0);
     };
     let state = if paused { session.pause().await } else { session.unpause().await };
@@ -81,8 +81,8 @@ pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> Resu
         state => drop(state?),
     }
     let (word, next) = match paused {
-        true => ("paused", format!("; go on with piton session continue {id}")),
-        false => ("going on", String::new()),
+        true => ("paused", format!("; continue it with piton session continue {id}")),
+        false => ("continued", String::new()),
     };
     view::write_stdout(&format!("{word}: {id}{next}\n"));
     Ok(0)
@@ -90,5 +90,5 @@ pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> Resu
 
 pub(crate) fn cut_off(id: &SessionId, writer: Option<u32>) -> String {
     let who = writer.map(|pid| format!(" (process {pid})")).unwrap_or_default();
-    format!("the piton{who} that ran {id} stopped in the middle of a turn; go on with piton run --resume {id}")
+    format!("the piton{who} that ran {id} stopped in the middle of a turn; continue with piton run --resume {id}")
 }

@@ -44,7 +44,7 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
         if let Some(session) = opening::join(&order.place, order.only_here, engine).await? {
             let pid = session.elsewhere().unwrap_or_default();
             let says = talk.input.has_first() || talk.input.is_program();
-            let joins = if says { ": what you say joins it there, under its rules" } else { "" };
+            let joins = if says { ": your prompt is sent there and runs under its rules" } else { "" };
             talk.shown.note(&format!("{} is run by process {pid}{joins}", session.id()));
             match talk.with(&session, &mut Stops::listen()?).await? {
                 Left::Done => return Ok(Over::with(talk.code()?)),
@@ -77,8 +77,7 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
             talk.input.put_back(vec![Request::Prompt(Prompt::new("Go on."))]);
         }
         for words in order.wishes.kept().words() {
-            talk.shown
-                .note(&format!("this session goes on with {words}, as it was switched to (piton session mode, tools)"));
+            talk.shown.note(&format!("this session uses {words}, set with `piton session mode` or `tools`"));
         }
         return here(session, &mut talk).await;
     }

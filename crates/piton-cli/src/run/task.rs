@@ -116,7 +116,7 @@ fn text(bytes: &[u8]) -> Result<String> {
     let text = String::from_utf8_lossy(bytes);
     let odd = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count();
     if bytes.contains(&0) || odd > text.chars().count() / MAX_ODD_PART {
-        bail!("what was piped in is no text. Nothing was sent. Name the file in the task instead");
+        bail!("standard input is not text. Nothing was sent. Name the file in the task instead");
     }
     ensure!(
         bytes.len() <= MAX_STDIN_BYTES,

@@ -27,7 +27,7 @@ pub(crate) async fn takes_over(engine: &Engine, id: &SessionId, pid: u32, said: 
         };
         bail!("{}{said}", cut_off(id, Some(pid)));
     }
-    view::write_stderr(&format!("process {pid} has left {id}; going on here\n"));
+    view::write_stderr(&format!("process {pid} has left {id}; continuing here\n"));
     Ok(())
 }
 
@@ -50,15 +50,13 @@ pub(crate) async fn must_be_there(engine: &Engine, id: &SessionId, around: &Surr
         return Ok(());
     }
     let why = match ended {
-        Some(TurnEnd::Completed) => "its last turn is finished, and nothing waits to be answered",
+        Some(TurnEnd::Completed) => "its last turn is finished",
         // What was under way was lost, or is another Piton's: there is something to go on with.
         None if session.transcript().next().is_some() => return Ok(()),
-        None => "nothing was said in it yet",
+        None => "it has no prompt",
         Some(_) => return Ok(()),
     };
-    bail!(
-        "{id} has nothing to go on with: {why}. Nothing was sent. Say what comes next:  piton run --resume {id} \"…\""
-    );
+    bail!("nothing to continue in {id}: {why}. Nothing was sent. Give it a task with: piton run --resume {id} \"…\"");
 }
 
 /// Finishes it, if the folder is there. Whether it is.

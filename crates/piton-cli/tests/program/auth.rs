@@ -59,7 +59,7 @@ fn without_a_keyring_a_key_is_kept_in_a_file_of_its_own_and_that_is_said() {
     let list = Ran::of(piton(&stage, &["auth", "list"])).expect_code(0);
     assert_eq!(list.stdout, "openai             keys.json\nmine               key_command\n");
     Ran::of(piton(&stage, &["auth", "logout", "openai"])).expect_code(0);
-    Ran::of(piton(&stage, &["auth", "logout", "openai"])).expect_code(1).expect_said(&["no key of openai"]);
+    Ran::of(piton(&stage, &["auth", "logout", "openai"])).expect_code(1).expect_said(&["no key for openai"]);
     assert!(!std::fs::read_to_string(&file).unwrap().contains("sk-secret-1"));
 }
 

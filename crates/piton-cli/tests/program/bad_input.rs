@@ -281,7 +281,7 @@ fn what_is_piped_in_must_be_text_that_the_model_can_read() {
     let stage = Stage::new(json!([]));
     let more_than_most_models_read = "word ".repeat(300_000).into_bytes();
     for (input, words) in [
-        (vec![0u8, 159, 146, 150, 0, 255], "is no text"),
+        (vec![0u8, 159, 146, 150, 0, 255], "is not text"),
         (vec![b'a'; 11 << 20], "more than 10 MB"),
         (more_than_most_models_read, "how much openai-chat/test-model reads is not known"),
     ] {

@@ -118,7 +118,7 @@ fn a_follower_hears_every_record_once_and_the_output_as_it_comes() {
     followed.expect_said(&[&format!("is run by process {}", child.id()), "has left"]);
     let later = Ran::of(follow(&stage)).expect_code(0);
     assert_eq!(records(&later.events()), stage.journal());
-    later.expect_said(&["nobody runs", "this is all there is"]);
+    later.expect_said(&["is not running", "this is all there is"]);
     let some = Ran::of(stage.piton(&["session", "follow", "--format", "stream-json", "--from", "4", &id(&stage)]));
     assert_eq!(records(&some.events()), stage.journal()[3..]);
 }
@@ -162,7 +162,7 @@ fn a_prompt_from_another_process_joins_the_turn_and_both_hear_how_it_ends() {
     assert_eq!((second.result(), third.result()), (own.clone(), own), "one turn, three reports");
     let last = Value::from(stage.last_messages()).to_string();
     assert!(last.contains("and be kind") && last.contains("and be quick"), "{last}");
-    second.expect_said(&[&format!("is run by process {}", child.id()), "joins it"]);
+    second.expect_said(&[&format!("is run by process {}", child.id()), "your prompt is sent there"]);
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_session_is_cancelled_from_another_process() {
     assert_eq!(cancel().stdout, format!("stopped turn 1 of {}\n", id(&stage)));
     assert_eq!(child.wait().unwrap().code(), Some(130));
     until("its processes are gone", || !tree.iter().any(|pid| is_alive(*pid)));
-    cancel().expect_said(&["nothing to stop: nobody runs"]);
+    cancel().expect_said(&["nothing to stop: ses_"]);
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn a_writer_that_is_killed_is_reported_by_everyone_who_waits() {
     follower.end().expect_code(1).expect_said(&[&pid, "in the middle of a turn"]);
     assert!(stage.session_dir().join("control.sock").exists(), "a killed process takes nothing away");
     let cut = Ran::of(follow(&stage)).expect_code(0);
-    cut.expect_said(&["nobody runs", "cut off in the middle of a turn", "--resume"]);
+    cut.expect_said(&["is not running", "cut off in the middle of a turn", "--resume"]);
 
     let mut again = stage.start(&["--continue"]);
     until("the session is open again", || stage.printed().contains("turn_resumed"));
@@ -468,9 +468,9 @@ fn turns_are_taken_back_and_brought_back_by_the_process_that_runs_the_session() 
     let mut command = stage.run_command(&["write it", "--input-format", "stream-json"]);
     let mut child = command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::null()).spawn().unwrap();
     until("the turn is over", || stage.printed().contains("\"result\""));
-    Ran::of(stage.piton(&["undo"])).expect_code(0).expect_said(&["taking back 1 turn", "done"]);
+    Ran::of(stage.piton(&["undo"])).expect_code(0).expect_said(&["undoing 1 turn", "done"]);
     assert!(!stage.workspace.has("a.txt"));
-    Ran::of(stage.piton(&["redo"])).expect_code(0).expect_said(&["bringing back 1 turn"]);
+    Ran::of(stage.piton(&["redo"])).expect_code(0).expect_said(&["redoing 1 turn"]);
     assert!(stage.workspace.has("a.txt"));
     writeln!(child.stdin.as_ref().unwrap(), "{}", json!({"do": "prompt", "text": "go on"})).unwrap();
     until("the command runs", || stage.workspace.has("started"));

@@ -191,7 +191,7 @@ fn a_check_that_never_passes_ends_the_turn_with_a_code_of_its_own() {
     assert_eq!(stage.provider.requests().len(), 3);
     assert!(ran.stderr.contains("✗ check `exit 7` failed: exit code 7"), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("Not finished: check `exit 7`: `exit 7` does not pass yet (exit code 7)"),
+        ran.stderr.contains("Not finished: check `exit 7` does not pass yet (exit code 7) (the model"),
         "{}",
         ran.stderr
     );
@@ -365,7 +365,9 @@ fn always_ends_with_the_session_with_a_later_rule_and_when_it_is_withdrawn() {
     let first = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
     let fork = Ran::of(stage.piton(&["session", "fork", "last"])).expect_code(0).stdout.trim().to_owned();
     headless(&["--resume", &fork]).expect_code(3);
-    Ran::of(stage.piton(&["permission", "list", &fork])).expect_code(0).expect_said(&["nothing was allowed"]);
+    Ran::of(stage.piton(&["permission", "list", &fork]))
+        .expect_code(0)
+        .expect_said(&["no tool is allowed with \"always\""]);
     let listed = Ran::of(stage.piton(&["permission", "list", &first])).expect_code(0).stdout;
     assert!(listed.starts_with("bash ") && listed.contains("since 20"), "{listed}");
     Ran::of(stage.piton(&["permission", "revoke", "edit", "--session", &first])).expect_code(1).expect_said(&["edit"]);

@@ -20,6 +20,7 @@ mod follow;
 mod hooks;
 mod hostile;
 mod money;
+mod network;
 mod options;
 mod presets;
 mod robustness;

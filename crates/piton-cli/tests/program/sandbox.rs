@@ -104,6 +104,58 @@ fn a_repository_does_not_choose_its_sandbox() {
     assert!(!trusted.status.success() && said.contains("sandbox.mode"), "{said}");
 }
 
+/// Settings of a user: a name, and what runs programs or is secret.
+const USERS_GIT: &str = "[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n\tsigningkey = KEY\n[commit]\n\tgpgsign = true\n\
+                         [credential]\n\thelper = store\n[alias]\n\tst = !touch evil\n[core]\n\thooksPath = /secret/hooks\n\
+                         [include]\n\tpath = /secret/more\n";
+
+#[test]
+fn a_commit_carries_the_users_name_and_no_command_of_the_users_goes_along() {
+    let commit = "git init -q . && git commit -q --allow-empty -m x && git log --format='by %an <%ae>' && git config --global -l && \
+                  git config --global rerere.enabled true && git config --global rerere.enabled && cat ~/.npmrc";
+    let stage = calls([
+        ("bash", json!({"command": commit})),
+        (
+            "bash",
+            json!({"command": "git config --global rerere.enabled && rm -r ~/.gitconfig && ln -s /etc/passwd ~/.gitconfig"}),
+        ),
+        ("bash", json!({"command": "ls ~/.gitconfig"})),
+    ]);
+    stage.home.write(".gitconfig", USERS_GIT);
+    stage.home.write(".npmrc", "registry=https://me:secret@npm.example/\n//npm.example/:_authToken=secret\n");
+    let outcomes = outcomes(&stage, &["--sandbox", "workspace-write", "go"]);
+    let first = text(&outcomes[0]);
+    assert!(first.contains("by Ada Lovelace <ada@example.org>"), "{first}");
+    assert!(
+        first.contains("user.name=Ada Lovelace\nuser.email=ada@example.org\ntrue\nregistry=https://npm.example/"),
+        "{first}"
+    );
+    for gone in ["KEY", "gpgsign", "store", "evil", "secret", "alias"] {
+        assert!(!first.contains(gone), "{gone} in {first}");
+    }
+    assert!(text(&outcomes[1]).contains("true"), "what a command has set stays: {}", text(&outcomes[1]));
+    assert!(text(&outcomes[2]).contains(".gitconfig"), "{}", text(&outcomes[2]));
+    assert_eq!(stage.home.read(".gitconfig"), USERS_GIT);
+    let shown = stage.piton(&["sandbox", "--show"]).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(
+        shown.contains("~/.gitconfig holds, of your settings:\n    [user]\n    \tname = \"Ada Lovelace\"\n"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn under_landlock_the_users_name_is_known_too() {
+    let stage = calls([(
+        "bash",
+        json!({"command": "git config user.name; git config --global user.name Bob && git config user.name"}),
+    )])
+    .with_config("[sandbox]\nbackend = \"landlock\"\n");
+    stage.home.write(".config/git/config", USERS_GIT);
+    let outcomes = outcomes(&stage, &["--sandbox", "workspace-write", "go"]);
+    assert!(text(&outcomes[0]).contains("Ada Lovelace\nBob"), "{}", text(&outcomes[0]));
+}
+
 #[test]
 fn a_command_by_hand_answers_with_its_code_and_sees_what_is_shown() {
     let stage = Stage::new(json!([]));

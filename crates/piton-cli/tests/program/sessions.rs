@@ -62,9 +62,9 @@ fn lists_are_of_this_folder_unless_all_are_asked_for() {
     assert!(run(&["--all"]).stdout.contains("say hi, please"));
     assert!(run(&["--project", stage.workspace.path().to_str().unwrap()]).stdout.contains("say hi, please"));
     assert!(run(&["--all", "--search", "HI please"]).stdout.contains("say hi"));
-    run(&["--all", "--search", "unicorns"]).expect_said(&["no session fits"]);
+    run(&["--all", "--search", "unicorns"]).expect_said(&["no matching session"]);
     assert!(run(&["--all", "--since", "1h"]).stdout.contains("say hi"));
-    run(&["--all", "--since", "2999-01-01"]).expect_said(&["no session fits"]);
+    run(&["--all", "--since", "2999-01-01"]).expect_said(&["no matching session"]);
     Ran::of(stage.piton(&["session", "list", "--since", "soon"])).expect_code(1).expect_said(&["soon", "2026-11-01"]);
 }
 

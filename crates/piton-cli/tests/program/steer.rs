@@ -270,7 +270,7 @@ fn compact_typed_beside_the_process_that_runs_the_session_makes_room_there() {
     let typed = |args: &[&str]| Ran::of(stage.piton(&[args, &["/compact the docs"]].concat()));
     let run = ["run", "--continue", "--model", "openai-chat/other"];
     let done = typed(&run).expect_code(0);
-    let writer = format!("is run by process {}: what you say joins it there, under its rules", talk.child.id());
+    let writer = format!("is run by process {}: your prompt is sent there and runs under its rules", talk.child.id());
     done.expect_said(&[&writer, "tokens instead of"]).expect_stdout(&["never touch the schema", "the docs"]);
     let asked = stage.provider.requests()[1].body.clone();
     assert_eq!(asked["model"], "test-model", "it is the writer that asks, under its rules");
@@ -278,7 +278,7 @@ fn compact_typed_beside_the_process_that_runs_the_session_makes_room_there() {
 
     talk.say(r#"{"do":"prompt","text":"go"}"#);
     until("the command runs", || stage.workspace.has("started"));
-    typed(&run).expect_code(1).expect_said(&["no room was made in ses_", "a turn is under way"]);
+    typed(&run).expect_code(1).expect_said(&["was not compacted", "a turn is under way"]);
     stage.workspace.write("go", "");
     assert_eq!(talk.end(), 0);
     assert_eq!((talk.count("compaction_finished"), talk.count("user_spoke")), (1, 2));

@@ -234,7 +234,7 @@ fn a_summary_between_turns_has_a_record_a_span_and_is_sent() {
     Ran::of(stage.piton(&["session", "trace", "last"])).expect_code(0).expect_stdout(&[
         "making room after turn 1: ",
         ", asked for a summary, replied after ",
-        "room     somebody asked for it; about ",
+        "compact  somebody asked for it; about ",
     ]);
 }
 

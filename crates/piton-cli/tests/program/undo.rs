@@ -73,7 +73,7 @@ fn an_undo_takes_back_what_bash_did_and_the_words_and_a_redo_brings_both_back() 
 fn a_dry_run_says_the_same_and_changes_nothing() {
     let stage = changed();
     let said = piton(&stage, &["undo", "--dry-run"]).expect_code(0);
-    assert!(said.stderr.contains("would take back 1 turn"), "{}", said.stderr);
+    assert!(said.stderr.contains("would undo 1 turn"), "{}", said.stderr);
     assert_eq!(stage.workspace.read("kept.txt"), "two\n");
     let tree = piton(&stage, &["session", "tree", stage.session_dir().file_name().unwrap().to_str().unwrap()]);
     assert!(!tree.stdout.contains("taken back"), "{}", tree.stdout);
@@ -88,7 +88,7 @@ fn a_dry_run_shows_a_turn_that_was_cut_off_and_does_not_even_end_it() {
     let said = piton(&stage, &["undo", "--dry-run"]).expect_code(0);
     for told in [
         "interrupted; it would be ended first",
-        "would take back 1 turn",
+        "would undo 1 turn",
         "“go”",
         "kept.txt  changed  +1 −1",
         "new.txt  deleted",
@@ -278,7 +278,7 @@ fn a_run_without_words_finishes_an_undo_that_was_cut_off_and_asks_no_model() {
     cut_off(&stage);
     let asked = stage.provider.requests().len();
     let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "--continue"])).expect_code(1);
-    for told in ["1 turn taken back, by the undo that was begun before", "nothing to go on with"] {
+    for told in ["1 turn taken back, by the undo that was begun before", "nothing to continue in"] {
         assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
     }
     assert_eq!((stage.workspace.read("gone.txt"), stage.provider.requests().len()), ("gone\n".to_owned(), asked));
@@ -342,7 +342,7 @@ fn several_turns_go_back_at_once_and_those_that_are_not_there_do_not() {
     stage.run(&["--continue", "two"]).expect_code(0);
     stage.run(&["--continue", "three"]).expect_code(0);
     let refused = piton(&stage, &["undo", "4"]).expect_code(1);
-    assert!(refused.stderr.contains("4 turns cannot be taken back: there are 3"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("cannot undo 4 turns: there are 3"), "{}", refused.stderr);
     piton(&stage, &["undo", "2"]).expect_code(0);
     assert_eq!(stage.workspace.read("log"), "1\n");
     piton(&stage, &["undo"]).expect_code(0);

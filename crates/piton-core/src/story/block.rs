@@ -200,7 +200,7 @@ pub enum Body {
         /// The hook that sent the model back to work, if one did.
         sent_back: Option<String>,
     },
-    /// Room is made in the context, or was.
+    /// A compaction, under way or over.
     Compaction(Box<CompactionBlock>),
     /// Old outputs were shortened for the model, or taken out of what it reads.
     Pruned {
@@ -423,7 +423,7 @@ pub enum CallStage {
     Settled(Outcome),
 }
 
-/// Room in the context.
+/// A compaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactionBlock {
     /// Why it is wanted.
@@ -453,7 +453,7 @@ pub struct LostTry {
     pub at_most: Bound,
 }
 
-/// What came of making room.
+/// What came of a compaction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CompactionEnd {
     /// Shortening old outputs was enough.

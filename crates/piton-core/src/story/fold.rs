@@ -28,7 +28,7 @@ impl Story {
         self.of_turn(record, &mut changes);
         self.of_model(record, reading.as_ref(), &mut changes);
         self.of_calls(record, since_ms, &mut changes);
-        self.of_room(record, reading, &mut changes);
+        self.of_compaction(record, reading, &mut changes);
         self.of_rewind(record, &mut changes);
         changes
     }
@@ -439,19 +439,19 @@ impl Story {
         });
     }
 
-    /// Room in the context.
-    fn of_room(&mut self, record: &Record, reading: Option<Reading>, changes: &mut Vec<Change>) {
+    /// A compaction.
+    fn of_compaction(&mut self, record: &Record, reading: Option<Reading>, changes: &mut Vec<Change>) {
         match &record.event {
             Event::CompactionStarted { trigger, lost, .. } => {
                 let lost = lost.map(|at_most| LostTry { seq: record.seq, model: self.model.clone(), at_most });
-                self.compact(record, *trigger, changes, |room| {
-                    room.asked_ms = record.at_ms;
-                    room.lost.extend(lost);
+                self.compact(record, *trigger, changes, |compaction| {
+                    compaction.asked_ms = record.at_ms;
+                    compaction.lost.extend(lost);
                 });
             }
             Event::HooksRan { .. } => {
                 let Some(id) = self.compaction.clone() else { return };
-                return self.compaction_changed(&id, record, changes, |room| room.asked_ms = record.at_ms);
+                return self.compaction_changed(&id, record, changes, |compaction| compaction.asked_ms = record.at_ms);
             }
             Event::ContextPruned { calls, to_bytes, tokens_before, tokens_after, suffices } => {
                 let tokens = (*tokens_before, *tokens_after);
@@ -459,8 +459,9 @@ impl Story {
                 self.mark_at(1, body, record, changes);
                 if let Some(id) = self.compaction.clone() {
                     self.compaction = self.compaction.take().filter(|_| !suffices);
-                    self.compaction_changed(&id, record, changes, |room| {
-                        (room.asked_ms, room.end) = (record.at_ms, suffices.then_some(CompactionEnd::Pruned));
+                    self.compaction_changed(&id, record, changes, |compaction| {
+                        (compaction.asked_ms, compaction.end) =
+                            (record.at_ms, suffices.then_some(CompactionEnd::Pruned));
                     });
                 }
             }
@@ -486,13 +487,13 @@ impl Story {
         cache: Option<Reading>,
         changes: &mut Vec<Change>,
     ) {
-        self.compact(record, trigger, changes, |room| {
-            (room.end, room.asked, room.cache) = (Some(end), asked, cache);
+        self.compact(record, trigger, changes, |compaction| {
+            (compaction.end, compaction.asked, compaction.cache) = (Some(end), asked, cache);
         });
         self.compaction = None;
     }
 
-    /// Changes the block of the room in the making, begun where it is not: old sessions, and people who write a summary,
+    /// Changes the block of the compaction under way, begun where it is not: old sessions, and people who write a summary,
     /// do not say that they begin.
     fn compact(
         &mut self,
@@ -504,8 +505,9 @@ impl Story {
         let id = self.compaction.clone().unwrap_or_else(|| {
             let between_turns = !self.in_turn;
             let (asked_ms, lost) = (record.at_ms, Vec::new());
-            let room = CompactionBlock { trigger, between_turns, end: None, lost, asked: None, asked_ms, cache: None };
-            self.mark_at(0, Body::Compaction(Box::new(room)), record, changes)
+            let compaction =
+                CompactionBlock { trigger, between_turns, end: None, lost, asked: None, asked_ms, cache: None };
+            self.mark_at(0, Body::Compaction(Box::new(compaction)), record, changes)
         });
         self.compaction = Some(id.clone());
         self.compaction_changed(&id, record, changes, change);
@@ -519,8 +521,8 @@ impl Story {
         change: impl FnOnce(&mut CompactionBlock),
     ) {
         self.change(id, record, changes, |body| {
-            if let Body::Compaction(room) = body {
-                change(room);
+            if let Body::Compaction(compaction) = body {
+                change(compaction);
             }
         });
     }

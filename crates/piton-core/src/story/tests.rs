@@ -42,7 +42,9 @@ fn line(block: &Block) -> String {
             format!("{:?} {} {:?} {stage}", call.kind, call.tool, call.about)
         }
         Body::Question { answer, .. } => format!("question {answer:?}"),
-        Body::Compaction(room) => format!("room {:?} between turns {}", room.end, room.between_turns),
+        Body::Compaction(compaction) => {
+            format!("compaction {:?} between turns {}", compaction.end, compaction.between_turns)
+        }
         Body::Pruned { calls, suffices, .. } => format!("pruned {calls} suffices {suffices}"),
         Body::Switched { from, model, .. } => format!("switched from {from} to {model}"),
         Body::Rewind { rewind, state } => format!("{:?} {state:?}", rewind.direction),
@@ -283,12 +285,12 @@ fn room_is_one_block_from_its_beginning_to_its_end() {
         &expect![[r#"
             session p/m 1 turns 0 steps cost Some(7) busy false
             t1 turn by p/m
-            k2 room Some(Summary { text: "so far", tokens: (900, 90) }) between turns false
+            k2 compaction Some(Summary { text: "so far", tokens: (900, 90) }) between turns false
             k3.1 pruned 1 suffices false
-            k6 room Some(Pruned) between turns false
+            k6 compaction Some(Pruned) between turns false
             k7.1 pruned 1 suffices true
             t1.end end Completed
-            k9 room Some(Summary { text: "so far", tokens: (900, 90) }) between turns true
+            k9 compaction Some(Summary { text: "so far", tokens: (900, 90) }) between turns true
             k10 lost 2
         "#]],
     );

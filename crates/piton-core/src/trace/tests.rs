@@ -18,14 +18,22 @@ fn check(events: Vec<Event>, lines: &Expect) {
         let (from, to) = (trace.seq(), trace.turn());
         let line = match trace {
             Trace::Step(step) => {
-                let (asked, rooms) = (step.asked.len(), step.rooms.len());
-                format!("step {} asked {asked} rooms {rooms} hooks {}: {:?}", step.step, step.hooks.len(), step.next)
+                let (asked, compactions) = (step.asked.len(), step.compactions.len());
+                format!(
+                    "step {} asked {asked} compactions {compactions} hooks {}: {:?}",
+                    step.step,
+                    step.hooks.len(),
+                    step.next
+                )
             }
-            Trace::Room(room) => {
+            Trace::Compaction(compaction) => {
                 let asked =
-                    room.asked.map(|asked| format!("{} in, took {} ms", asked.usage.input_tokens, asked.took_ms));
+                    compaction.asked.map(|asked| format!("{} in, took {} ms", asked.usage.input_tokens, asked.took_ms));
                 let asked = asked.unwrap_or_default();
-                format!("room {asked} tokens {:?} error {:?}: {:?}", room.tokens, room.error, room.next)
+                format!(
+                    "compaction {asked} tokens {:?} error {:?}: {:?}",
+                    compaction.tokens, compaction.error, compaction.next
+                )
             }
             Trace::Outside(outside) => {
                 let hooks: Vec<_> = outside.hooks.iter().map(|run| format!("{} {:?}", run.hook, run.point)).collect();
@@ -139,13 +147,13 @@ fn a_step_says_why_the_next_one_follows() {
             ended(TurnEnd::Completed),
         ],
         &expect![[r#"
-            2 turn 1 step 1 asked 1 rooms 0 hooks 0: Step { kind: Ordinary, cause: Results }
-            4 turn 1 step 2 asked 1 rooms 0 hooks 0: Step { kind: Continue, cause: Cut }
-            6 turn 1 step 3 asked 1 rooms 0 hooks 0: Step { kind: Continue, cause: Unclear }
-            8 turn 1 step 4 asked 1 rooms 0 hooks 0: Step { kind: Ordinary, cause: Paused }
-            10 turn 1 step 5 asked 1 rooms 0 hooks 1: Step { kind: Ordinary, cause: SentBack("check 1") }
-            13 turn 1 step 6 asked 1 rooms 0 hooks 0: Step { kind: Ordinary, cause: Spoke }
-            16 turn 1 step 7 asked 1 rooms 0 hooks 0: Ended { end: Completed, detail: None }
+            2 turn 1 step 1 asked 1 compactions 0 hooks 0: Step { kind: Ordinary, cause: Results }
+            4 turn 1 step 2 asked 1 compactions 0 hooks 0: Step { kind: Continue, cause: Cut }
+            6 turn 1 step 3 asked 1 compactions 0 hooks 0: Step { kind: Continue, cause: Unclear }
+            8 turn 1 step 4 asked 1 compactions 0 hooks 0: Step { kind: Ordinary, cause: Paused }
+            10 turn 1 step 5 asked 1 compactions 0 hooks 1: Step { kind: Ordinary, cause: SentBack("check 1") }
+            13 turn 1 step 6 asked 1 compactions 0 hooks 0: Step { kind: Ordinary, cause: Spoke }
+            16 turn 1 step 7 asked 1 compactions 0 hooks 0: Ended { end: Completed, detail: None }
         "#]],
     );
 }
@@ -180,13 +188,13 @@ fn summaries_hooks_outside_of_steps_and_titles_have_records_of_their_own() {
         ],
         &expect![[r#"
             1 turn 0 outside one SessionStart, two Prompt: None
-            4 turn 1 step 1 asked 1 rooms 1 hooks 0: Step { kind: Continue, cause: Cut }
-            8 turn 1 step 2 asked 1 rooms 0 hooks 0: Compaction { trigger: Ordinary }
-            10 turn 1 room 900 in, took 10 ms tokens Some((900, 90)) error None: Some(Step { kind: Ordinary, cause: Room })
-            12 turn 1 step 3 asked 1 rooms 0 hooks 0: Compaction { trigger: Ordinary }
-            14 turn 1 room 900 in, took 10 ms tokens None error Some("empty"): Some(Ended { end: ContextLimit, detail: None })
+            4 turn 1 step 1 asked 1 compactions 1 hooks 0: Step { kind: Continue, cause: Cut }
+            8 turn 1 step 2 asked 1 compactions 0 hooks 0: Compaction { trigger: Ordinary }
+            10 turn 1 compaction 900 in, took 10 ms tokens Some((900, 90)) error None: Some(Step { kind: Ordinary, cause: Compacted })
+            12 turn 1 step 3 asked 1 compactions 0 hooks 0: Compaction { trigger: Ordinary }
+            14 turn 1 compaction 900 in, took 10 ms tokens None error Some("empty"): Some(Ended { end: ContextLimit, detail: None })
             18 turn 1 title by p/small in 10 ms
-            19 turn 1 room 900 in, took 0 ms tokens Some((900, 90)) error None: None
+            19 turn 1 compaction 900 in, took 0 ms tokens Some((900, 90)) error None: None
             20 turn 1 outside four SessionEnd: None
         "#]],
     );

@@ -32,7 +32,7 @@ struct Tracer {
     stopped_by: Option<Canceller>,
     /// The hook that sent the model back to work in this step.
     sent_back: Option<String>,
-    /// Where the room that began last was made, or was last worked at.
+    /// Where the compaction that began last was made, or was last worked at.
     room_upto: Seq,
 }
 
@@ -49,7 +49,7 @@ impl Tracer {
             Body::Hooks { point, call, runs, sent_back } => {
                 self.hooks_ran(block, *point, call.as_ref(), runs, sent_back.as_ref());
             }
-            Body::Compaction(room) => self.compacted(block, room),
+            Body::Compaction(compaction) => self.compacted(block, compaction),
             Body::Pruned { calls, tokens, suffices, .. } => self.pruned(block, *calls, suffices.then_some(*tokens)),
             Body::Stopping { by } => self.stopped_by = Some(by.clone()),
             Body::TurnEnd { end, detail, .. } => {
@@ -80,9 +80,9 @@ impl Tracer {
         self.sent_back = None;
         match self.open.take() {
             Some(Trace::Step(step)) => self.done.push(Trace::Step(Box::new(StepTrace { next: followed, ..*step }))),
-            Some(Trace::Room(room)) => {
-                let next = Some(followed).filter(|_| !room.is_last());
-                self.done.push(Trace::Room(Box::new(CompactionTrace { next, ..*room })));
+            Some(Trace::Compaction(compaction)) => {
+                let next = Some(followed).filter(|_| !compaction.is_last());
+                self.done.push(Trace::Compaction(Box::new(CompactionTrace { next, ..*compaction })));
             }
             Some(outside) => self.done.push(outside),
             None => {}
@@ -94,7 +94,7 @@ impl Tracer {
         if let Some(hook) = &self.sent_back {
             return Cause::SentBack(hook.clone());
         }
-        let Some(Trace::Step(step)) = &self.open else { return Cause::Room };
+        let Some(Trace::Step(step)) = &self.open else { return Cause::Compacted };
         if !step.calls.is_empty() {
             return Cause::Results;
         }
@@ -116,7 +116,7 @@ impl Tracer {
             Some(by) if end == TurnEnd::Canceled => Next::Stopped { by },
             _ => Next::Ended { end, detail },
         };
-        if let Some(Trace::Step(_) | Trace::Room(_)) = &self.open {
+        if let Some(Trace::Step(_) | Trace::Compaction(_)) = &self.open {
             return self.close(next);
         }
         self.outside(block).next = Some(next);
@@ -135,7 +135,7 @@ impl Tracer {
             ended_ms: block.at_ms,
             input: None,
             asked: Vec::new(),
-            rooms: Vec::new(),
+            compactions: Vec::new(),
             snapshot_ms: None,
             calls: Vec::new(),
             hooks: Vec::new(),
@@ -156,7 +156,7 @@ impl Tracer {
                 (outside.turn, outside.ended_ms) = (turn, at_ms);
                 outside
             }
-            Trace::Step(_) | Trace::Room(_) | Trace::Title(_) => unreachable!("what is open was closed above"),
+            Trace::Step(_) | Trace::Compaction(_) | Trace::Title(_) => unreachable!("what is open was closed above"),
         }
     }
 
@@ -172,20 +172,22 @@ impl Tracer {
             self.sent_back = Some(hook.clone());
         }
         let told: Vec<HookTrace> = runs.iter().map(|run| HookTrace::of(run, point, call)).collect();
-        let is_of_room = block.seq < self.room_upto;
+        let is_of_compaction = block.seq < self.room_upto;
         match &mut self.open {
-            Some(Trace::Step(step)) => match step.rooms.last_mut().filter(|_| is_of_room) {
-                Some(room) => room.hooks.extend(told),
+            Some(Trace::Step(step)) => match step.compactions.last_mut().filter(|_| is_of_compaction) {
+                Some(compaction) => compaction.hooks.extend(told),
                 None => {
                     told.iter().for_each(|run| step.note_refusal(run));
                     step.hooks.extend(told);
                 }
             },
-            Some(Trace::Room(room)) if is_of_room || point == HookPoint::Compacted || !room.is_last() => {
-                room.hooks.extend(told);
+            Some(Trace::Compaction(compaction))
+                if is_of_compaction || point == HookPoint::Compacted || !compaction.is_last() =>
+            {
+                compaction.hooks.extend(told);
             }
             _ if told.is_empty() => {}
-            Some(Trace::Room(_) | Trace::Outside(_) | Trace::Title(_)) | None => {
+            Some(Trace::Compaction(_) | Trace::Outside(_) | Trace::Title(_)) | None => {
                 let took_ms = told.iter().map(|run| run.duration_ms).sum();
                 let outside = self.outside(block);
                 outside.began_ms = outside.began_ms.min(block.at_ms.saturating_sub(took_ms));
@@ -194,29 +196,29 @@ impl Tracer {
         }
     }
 
-    /// Room ends what is open; forced, it is part of the step, for the same step asks again.
-    fn compacted(&mut self, block: &Block, room: &CompactionBlock) {
-        let trace = CompactionTrace::of(block, room);
+    /// A compaction ends what is open; forced, it is part of the step, for the same step asks again.
+    fn compacted(&mut self, block: &Block, compaction: &CompactionBlock) {
+        let trace = CompactionTrace::of(block, compaction);
         self.room_upto = block.changed_seq;
         match &mut self.open {
-            Some(Trace::Step(step)) if room.trigger == Trigger::Forced => step.rooms.push(trace),
+            Some(Trace::Step(step)) if compaction.trigger == Trigger::Forced => step.compactions.push(trace),
             _ => {
-                self.close(Next::Compaction { trigger: room.trigger });
-                self.open = Some(Trace::Room(Box::new(trace)));
+                self.close(Next::Compaction { trigger: compaction.trigger });
+                self.open = Some(Trace::Compaction(Box::new(trace)));
             }
         }
     }
 
     fn pruned(&mut self, block: &Block, calls: usize, tokens: Option<(u64, u64)>) {
-        let room = match &mut self.open {
-            Some(Trace::Step(step)) => step.rooms.last_mut(),
-            Some(Trace::Room(room)) => Some(&mut **room),
+        let compaction = match &mut self.open {
+            Some(Trace::Step(step)) => step.compactions.last_mut(),
+            Some(Trace::Compaction(compaction)) => Some(&mut **compaction),
             Some(Trace::Outside(_) | Trace::Title(_)) | None => None,
         };
-        if let Some(room) = room {
-            room.pruned_calls += calls;
-            room.tokens = room.tokens.or(tokens);
-            room.ended_ms = room.ended_ms.max(block.at_ms);
+        if let Some(compaction) = compaction {
+            compaction.pruned_calls += calls;
+            compaction.tokens = compaction.tokens.or(tokens);
+            compaction.ended_ms = compaction.ended_ms.max(block.at_ms);
         }
     }
 
@@ -308,32 +310,32 @@ impl CallTrace {
 }
 
 impl CompactionTrace {
-    fn of(block: &Block, room: &CompactionBlock) -> Self {
-        let (tokens, error) = match &room.end {
+    fn of(block: &Block, compaction: &CompactionBlock) -> Self {
+        let (tokens, error) = match &compaction.end {
             Some(CompactionEnd::Summary { tokens, .. }) => (Some(*tokens), None),
             Some(CompactionEnd::Failed { error }) => (None, Some(error.clone())),
             Some(CompactionEnd::Pruned) | None => (None, None),
         };
-        let asked = room.asked.as_deref().map(|asked| SummaryAsked {
+        let asked = compaction.asked.as_deref().map(|asked| SummaryAsked {
             seq: block.changed_seq,
             model: asked.model.clone(),
             attempts: asked.attempts,
-            at_ms: room.asked_ms,
-            took_ms: block.changed_ms.saturating_sub(room.asked_ms),
+            at_ms: compaction.asked_ms,
+            took_ms: block.changed_ms.saturating_sub(compaction.asked_ms),
             replied: tokens.is_some(),
             usage: asked.usage,
             cost_micros: asked.cost_micros,
-            input: asked.prompt.as_deref().map(|prompt| ModelInput::of(prompt, room.cache.clone())),
+            input: asked.prompt.as_deref().map(|prompt| ModelInput::of(prompt, compaction.cache.clone())),
         });
         Self {
             seq: block.seq,
             turn: block.turn,
-            trigger: room.trigger,
+            trigger: compaction.trigger,
             began_ms: block.at_ms,
             ended_ms: block.changed_ms,
             pruned_calls: 0,
             asked,
-            lost_tries: u32::try_from(room.lost.len()).unwrap_or(u32::MAX),
+            lost_tries: u32::try_from(compaction.lost.len()).unwrap_or(u32::MAX),
             tokens,
             error,
             hooks: Vec::new(),

@@ -8,11 +8,12 @@ use super::error::AssembleError;
 use super::machine::Machine;
 use super::notice::Notice;
 use super::wishes::Wishes;
-use crate::config::{BackendChoice, Config};
-use crate::settings::SandboxSettings;
+use crate::config::{BackendChoice, Config, OpenHost};
+use crate::settings::{SandboxSettings, network};
 use piton_core::permission::{Action, PermissionMode};
 use piton_core::policy::{Policy, SandboxMode};
-use piton_sandbox::{Backend, Limits, Reach, Write};
+use piton_http::egress::{Egress, HostRule};
+use piton_sandbox::{Backend, Limits, Reach, Write, carried};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::spawn::{Confined, Confinement, Env, Group, Spawn, Streams, output_within};
 use piton_tools::{private, regular};
@@ -39,7 +40,12 @@ pub(super) fn settings(
     notices: &mut Vec<Notice>,
 ) -> Result<Option<SandboxSettings>, AssembleError> {
     let chosen = config.sandbox.mode.unwrap_or(DEFAULT);
-    let Some(write) = write(chosen) else { return Ok(None) };
+    let Some(write) = write(chosen) else {
+        if !config.sandbox.net.is_empty() {
+            notices.push(Notice::new("hosts are opened (--net, [sandbox] net), and there is no sandbox: all are open"));
+        }
+        return Ok(None);
+    };
     for folder in config.sandbox.read.iter().filter(|folder| !folder.exists()) {
         notices.push(Notice::new(format!(
             "{} of [sandbox] read does not exist; nothing is shown there",
@@ -51,7 +57,12 @@ pub(super) fn settings(
             policy.sandbox = chosen;
             policy.sandbox_backend = Some(backend.word().to_owned());
             notices.extend(without.map(|why| Notice::new(weaker(&why))));
-            Ok(Some(self::chosen(machine, config, write, backend)))
+            let settings = self::chosen(machine, config, write, backend);
+            match &settings.egress {
+                Some(egress) => policy.net = egress.rules().iter().map(ToString::to_string).collect(),
+                None => notices.extend(unopened(config).map(Notice::new)),
+            }
+            Ok(Some(settings))
         }
         Err(why) if !wishes.is_watched || policy.mode == PermissionMode::Auto || !config.check.commands.is_empty() => {
             Err(AssembleError::NoSandbox { why })
@@ -78,15 +89,35 @@ fn write(mode: SandboxMode) -> Option<Write> {
 }
 
 fn chosen(machine: &Machine, config: &Config, write: Write, backend: Backend) -> SandboxSettings {
+    let home = home(machine);
+    let config_home = machine.var("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);
     SandboxSettings {
         backend,
         write,
-        home: home(machine),
+        carried: carried(&home, &config_home, machine.var("GIT_CONFIG_GLOBAL").map(Path::new)),
+        home,
         read: config.sandbox.read.iter().filter_map(|folder| fs::canonicalize(folder).ok()).collect(),
         hidden: vec![machine.data_dir.clone(), machine.config_file.clone()],
         limits: limits(config),
+        egress: egress(config, backend),
         by: runner(machine),
     }
+}
+
+/// The hosts that are open; `None`: none is.
+fn egress(config: &Config, backend: Backend) -> Option<Arc<Egress>> {
+    let rules: Vec<HostRule> = config.sandbox.net.iter().map(|OpenHost(rule)| rule.clone()).collect();
+    match backend {
+        Backend::Namespaces => (!rules.is_empty()).then(|| Arc::new(Egress::new(rules))),
+        Backend::Landlock => None,
+    }
+}
+
+/// What is said of hosts that were to be open where none can be.
+pub fn unopened(config: &Config) -> Option<&'static str> {
+    (!config.sandbox.net.is_empty()).then_some(
+        "hosts cannot be opened here (--net, [sandbox] net): Landlock alone leaves commands without any network",
+    )
 }
 
 /// The user's home, by its real name.
@@ -224,11 +255,12 @@ pub fn by_hand(
     private: PathBuf,
 ) -> Confinement {
     let Some(write) = write(mode) else { return Confinement::Model };
-    let SandboxSettings { home, read, hidden, limits, by, .. } = chosen(machine, config, write, backend);
+    let SandboxSettings { home, read, hidden, carried, limits, by, egress, .. } =
+        chosen(machine, config, write, backend);
     let path = std::env::split_paths(machine.var("PATH").unwrap_or_default()).filter(|folder| folder.is_absolute());
-    let (workspace, path) = (workspace.to_path_buf(), path.collect());
-    let reach = Reach { backend, workspace, write, home, private, path, read, hidden, limits };
-    Confinement::Sandbox(Arc::new(Confined { reach, by }))
+    let (workspace, path, network) = (workspace.to_path_buf(), path.collect(), network(egress.as_deref()));
+    let reach = Reach { backend, workspace, write, home, private, path, read, hidden, carried, limits, network };
+    Confinement::Sandbox(Arc::new(Confined { reach, by, egress }))
 }
 
 fn try_out(machine: &Machine, backend: Backend) -> Result<(), String> {

@@ -73,8 +73,8 @@ pub(crate) struct Summarised {
     pub(crate) is_own_prefix: bool,
 }
 
-/// Where what happens meanwhile is told.
-pub(crate) struct Told {
+/// Who hears what happens meanwhile, and by which clock.
+pub(crate) struct Progress {
     pub(crate) world: World,
     pub(crate) bus: Bus,
     pub(crate) step: u32,
@@ -176,9 +176,9 @@ impl Summarised {
 }
 
 /// Asks for a summary, one model after the other.
-pub(crate) async fn summarise(task: Task, told: Told) -> Option<Summarised> {
+pub(crate) async fn summarise(task: Task, progress: Progress) -> Option<Summarised> {
     let Task { sketch, askings, budget, used, bill } = task;
-    let limits = Limits { budget, used, bill: Arc::clone(&bill), told };
+    let limits = Limits { budget, used, bill: Arc::clone(&bill), progress };
     let (mut last, mut is_odd, mut why) = (None, false, Vec::new());
     for Asking { model, tries, retry } in askings {
         match limits.ask(&model, tries, &retry).await {
@@ -205,7 +205,7 @@ struct Limits {
     budget: Budget,
     used: Used,
     bill: SharedBill,
-    told: Told,
+    progress: Progress,
 }
 
 impl Limits {
@@ -225,7 +225,7 @@ impl Limits {
         loop {
             attempt += 1;
             let (at_most, request) = self.begin(&**model, &now, attempt).map_err(failed)?;
-            match listen(&**model, request, &self.told).await {
+            match listen(&**model, request, &self.progress).await {
                 Ok(reply) => {
                     lock(&self.bill).count(&**model, &reply.usage, reply.is_counted(), at_most);
                     let why = match taken(&reply) {
@@ -249,17 +249,17 @@ impl Limits {
                         continue;
                     }
                     failures = failures.and(error.kind);
-                    let wait_ms = retry::wait_ms(retry, &error, failures, self.told.world.roll());
+                    let wait_ms = retry::wait_ms(retry, &error, failures, self.progress.world.roll());
                     self.tell_failure(&**model, attempt, &error.message, wait_ms);
                     let wait_ms = wait_ms.ok_or_else(|| failed(error.message))?;
-                    let world = &self.told.world;
+                    let world = &self.progress.world;
                     world.sleep_until(world.now_ms().saturating_add(wait_ms)).await;
                 }
             }
         }
     }
 
-    /// Weighs a request that is about to be made, and notes that it is.
+    /// Estimates a request that is about to be made, and notes that it is.
     fn begin(&self, model: &dyn Model, now: &Try, attempt: u32) -> Result<(Bound, Request), String> {
         let mut bill = lock(&self.bill);
         let mut used = self.used;
@@ -267,7 +267,7 @@ impl Limits {
         let (at_most, most) = now.permit(model, &self.budget, &used).map_err(|short| short.detail)?;
         model.name().clone_into(&mut bill.model);
         (bill.attempts, bill.under_way) = (bill.attempts + 1, Some(at_most));
-        self.told.bus.live(Live::SummaryAsked { model: model.name().to_owned(), attempt });
+        self.progress.bus.live(Live::SummaryAsked { model: model.name().to_owned(), attempt });
         Ok((at_most, Request { max_output_tokens: most, ..now.request.clone() }))
     }
 
@@ -283,7 +283,7 @@ impl Limits {
 
     fn tell_failure(&self, model: &dyn Model, attempt: u32, error: &str, retry_ms: Option<u64>) {
         let (model, error) = (model.name().to_owned(), error.to_owned());
-        self.told.bus.live(Live::SummaryFailed { model, attempt, error, retry_ms });
+        self.progress.bus.live(Live::SummaryFailed { model, attempt, error, retry_ms });
     }
 }
 
@@ -305,7 +305,7 @@ fn taken(reply: &Reply) -> Result<String, String> {
 }
 
 /// Hears a model out, and says so where it is silent.
-async fn listen(model: &dyn Model, request: Request, told: &Told) -> Result<Reply, ModelError> {
+async fn listen(model: &dyn Model, request: Request, progress: &Progress) -> Result<Reply, ModelError> {
     let mut stream = model.stream(request);
     let mut heard = Instant::now();
     let mut silent_until = heard + SILENCE;
@@ -323,7 +323,7 @@ async fn listen(model: &dyn Model, request: Request, told: &Told) -> Result<Repl
             }
             Err(_) => {
                 let silent_ms = u64::try_from(heard.elapsed().as_millis()).unwrap_or(u64::MAX);
-                told.bus.live(Live::ModelSilent { step: told.step, silent_ms });
+                progress.bus.live(Live::ModelSilent { step: progress.step, silent_ms });
                 silent_until += SILENCE;
             }
         }

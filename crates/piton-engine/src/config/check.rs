@@ -227,7 +227,7 @@ impl Config {
             if way.ends_with(&["model"]) && !short_names::meant(said, &Catalogue::default()).is_empty() {
                 return None;
             }
-            Some(Mistake::new(way, format_args!("names nobody: {unknown}")))
+            Some(Mistake::new(way, format_args!("names an unknown provider: {unknown}")))
         })
     }
 

@@ -613,10 +613,10 @@ mod tests {
             ),
             (
                 "model = \"antropic/x\"",
-                "line 1: model names nobody: there is no provider `antropic`; did you mean `anthropic`?",
+                "line 1: model names an unknown provider: there is no provider `antropic`; did you mean `anthropic`?",
             ),
             ("[text_tools]\nantropic = \"off\"", "did you mean `anthropic`?"),
-            ("[models.\"antropic/x\"]\nwindow = 1", "line 1: [models.\"antropic/x\"] names nobody"),
+            ("[models.\"antropic/x\"]\nwindow = 1", "line 1: [models.\"antropic/x\"] names an unknown provider"),
             ("[providers.antropic]\nkey_variable = \"X\"", "did you mean `anthropic`?"),
             ("[providers.mine]\nprotocol = \"chat\"", "says its protocol but not its base_url"),
         ] {

@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Something that is heard at the socket.
 #[derive(Debug, Clone)]
-pub enum Told {
+pub enum Incoming {
     /// It happened in the session.
     Published(Published),
     /// It is an answer to us.
@@ -91,12 +91,12 @@ impl Connection {
     }
 
     /// What is told next; `None` when the writer has left or died. Words that a newer writer has are passed over.
-    pub async fn next(&mut self) -> Option<Told> {
+    pub async fn next(&mut self) -> Option<Incoming> {
         self.next_numbered().await.map(|(_, told)| told)
     }
 
     /// The same, with the number of the request that it answers.
-    pub(super) async fn next_numbered(&mut self) -> Option<(Option<u64>, Told)> {
+    pub(super) async fn next_numbered(&mut self) -> Option<(Option<u64>, Incoming)> {
         loop {
             // A line that cannot be read is the end of what this connection is good for.
             let line = self.lines.next().await?.ok()?;
@@ -107,23 +107,23 @@ impl Connection {
     }
 }
 
-fn told(line: &str) -> Option<(Option<u64>, Told)> {
+fn told(line: &str) -> Option<(Option<u64>, Incoming)> {
     let value: Value = serde_json::from_str(line).ok()?;
     let id = value["re"].as_u64();
     Some((id, of_value(value)?))
 }
 
-fn of_value(value: Value) -> Option<Told> {
+fn of_value(value: Value) -> Option<Incoming> {
     if value.get("at_ms").is_some() {
         let record: Record = serde_json::from_value(value).ok()?;
-        return Some(Told::Published(Published::Recorded(Arc::new(record))));
+        return Some(Incoming::Published(Published::Recorded(Arc::new(record))));
     }
     if let Ok(live) = serde_json::from_value::<Live>(value.clone()) {
-        return Some(Told::Published(Published::Live(Arc::new(live))));
+        return Some(Incoming::Published(Published::Live(Arc::new(live))));
     }
     match serde_json::from_value::<Mark>(value.clone()) {
-        Ok(mark) => Some(Told::Published(mark.into())),
-        Err(_) => serde_json::from_value(value).ok().map(Told::Reply),
+        Ok(mark) => Some(Incoming::Published(mark.into())),
+        Err(_) => serde_json::from_value(value).ok().map(Incoming::Reply),
     }
 }
 
@@ -157,9 +157,9 @@ impl Listening {
                 return Ok(backlog.pop_front());
             }
             let told = match self.told().await {
-                Some(Told::Published(Published::Recorded(record))) if record.seq < self.next_seq => continue,
-                Some(Told::Published(published)) => published,
-                Some(Told::Reply(_)) => continue,
+                Some(Incoming::Published(Published::Recorded(record))) if record.seq < self.next_seq => continue,
+                Some(Incoming::Published(published)) => published,
+                Some(Incoming::Reply(_)) => continue,
                 None => {
                     let left = self.stored.read(self.next_seq, usize::MAX).await?;
                     let left = left.into_iter().map(|record| Published::Recorded(Arc::new(record)));
@@ -176,7 +176,7 @@ impl Listening {
         }
     }
 
-    async fn told(&mut self) -> Option<Told> {
+    async fn told(&mut self) -> Option<Incoming> {
         if self.connection.is_none() {
             let mut connection = Connection::open(&**self.stored.store(), self.stored.id()).await.ok()??;
             connection.send(&Line::Follow { from: self.next_seq }).await.ok()?;
@@ -228,11 +228,11 @@ impl Follower {
 
     /// What there is to hear next; `None` when all is told and nobody runs the session. At each writer the first thing
     /// is its [`Reply::Hello`]. May be dropped half-way and called again.
-    pub async fn next(&mut self) -> Result<Option<Told>, ControlError> {
+    pub async fn next(&mut self) -> Result<Option<Incoming>, ControlError> {
         loop {
             if let Some(record) = self.backlog.pop_front() {
                 self.next_seq = record.seq + 1;
-                return Ok(Some(Told::Published(Published::Recorded(Arc::new(record)))));
+                return Ok(Some(Incoming::Published(Published::Recorded(Arc::new(record)))));
             }
             match &mut self.link {
                 Link::Lost(until) => {
@@ -240,14 +240,14 @@ impl Follower {
                     self.connect(until).await?;
                 }
                 Link::Connected(connection) => match connection.next().await {
-                    Some(Told::Published(Published::Recorded(record))) if record.seq < self.next_seq => {}
+                    Some(Incoming::Published(Published::Recorded(record))) if record.seq < self.next_seq => {}
                     // Another writer may come.
-                    Some(Told::Published(Published::Closed(_))) => {}
-                    Some(Told::Reply(Reply::Hello { protocol, pid, .. })) if protocol != PROTOCOL => {
+                    Some(Incoming::Published(Published::Closed(_))) => {}
+                    Some(Incoming::Reply(Reply::Hello { protocol, pid, .. })) if protocol != PROTOCOL => {
                         return Err(ControlError::OtherProtocol { pid, protocol });
                     }
                     Some(told) => {
-                        if let Told::Published(Published::Recorded(record)) = &told {
+                        if let Incoming::Published(Published::Recorded(record)) = &told {
                             self.next_seq = record.seq + 1;
                         }
                         return Ok(Some(told));

@@ -1,7 +1,7 @@
 //! A session that another process runs, as a handle of this one has it: one connection, on which every request has a
 //! number and gets its own answers.
 
-use super::client::{Connection, Told};
+use super::client::{Connection, Incoming};
 use crate::error::{ControlError, EngineError};
 use crate::inbox::Answer;
 use crate::store::Stored;
@@ -28,8 +28,8 @@ impl RemoteSession {
     pub(crate) async fn open(stored: &Stored) -> Result<Option<Self>, ControlError> {
         let Some(mut connection) = Connection::open(&**stored.store(), stored.id()).await? else { return Ok(None) };
         let pid = match connection.next().await {
-            Some(Told::Reply(Reply::Hello { protocol: PROTOCOL, pid, .. })) => pid,
-            Some(Told::Reply(Reply::Hello { protocol, pid, .. })) => {
+            Some(Incoming::Reply(Reply::Hello { protocol: PROTOCOL, pid, .. })) => pid,
+            Some(Incoming::Reply(Reply::Hello { protocol, pid, .. })) => {
                 return Err(ControlError::OtherProtocol { pid, protocol });
             }
             _ => return Ok(None),
@@ -68,7 +68,7 @@ async fn converse(mut connection: Connection, mut asked: UnboundedReceiver<(Requ
                 }
             }
             told = connection.next_numbered() => match told {
-                Some((Some(id), Told::Reply(reply))) => pass_on(&mut pending, id, reply),
+                Some((Some(id), Incoming::Reply(reply))) => pass_on(&mut pending, id, reply),
                 Some(_) => {}
                 None => return,
             },

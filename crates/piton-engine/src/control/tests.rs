@@ -1,6 +1,6 @@
 //! Following a session whose writers come and go.
 
-use super::{Follower, Told};
+use super::{Follower, Incoming};
 use crate::store::sqlite::{Journal, SessionDir, SqliteStore};
 use crate::store::{Opening, Store};
 use futures_util::FutureExt;
@@ -21,7 +21,7 @@ fn titled(title: &str) -> Event {
 /// The kind of what is heard next; `None` where the session is told to its end.
 async fn heard(follower: &mut Follower) -> Option<&'static str> {
     match follower.next().await.expect("the session can be read") {
-        Some(Told::Published(Published::Recorded(record))) => Some(record.event.kind()),
+        Some(Incoming::Published(Published::Recorded(record))) => Some(record.event.kind()),
         Some(other) => panic!("only records can come: {other:?}"),
         None => None,
     }

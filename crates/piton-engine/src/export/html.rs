@@ -69,7 +69,7 @@ fn drawn(block: &Block, when: When<'_>) -> String {
             ModelState::Failed { error, .. } => bad(&format!("The model gave no reply: {}", escape(&error.message))),
             ModelState::Asked | ModelState::Replied { .. } | ModelState::Cut => String::new(),
         },
-        Body::Compaction(room) => match &room.end {
+        Body::Compaction(compaction) => match &compaction.end {
             Some(CompactionEnd::Summary { text, .. }) => folded(
                 "What was before, in short, as the model sees it",
                 &format!("<div class=\"prose\">{}</div>", prose(text)),

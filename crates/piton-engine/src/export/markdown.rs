@@ -47,7 +47,7 @@ fn drawn(block: &Block) -> Option<String> {
             ModelState::Failed { error, .. } => format!("> The model gave no reply: {}", text_of(&error.message)),
             ModelState::Asked | ModelState::Replied { .. } | ModelState::Cut => return None,
         },
-        Body::Compaction(room) => match &room.end {
+        Body::Compaction(compaction) => match &compaction.end {
             Some(CompactionEnd::Summary { text, .. }) => {
                 folded("What was before, in short, as the model sees it", &prose(text))
             }

@@ -348,9 +348,7 @@ impl Hooks {
             let Some(reason) = send_back.filter(|_| gated.stopped.is_none()) else { continue };
             if rounds >= entry.hook.stop_rounds() {
                 gated.did("gave up");
-                let first = reason.lines().next().unwrap_or_default();
-                let times = if rounds == 1 { "once".to_owned() } else { format!("{rounds} times") };
-                gated.stopped = Some(format!("{}: {first} (the model was sent back {times})", entry.hook.name()));
+                gated.stopped = Some(gave_up(entry.hook.name(), &reason, rounds));
                 return gated;
             }
             gated.did("sent the model back to work");
@@ -516,6 +514,18 @@ impl Entry {
 
 fn milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Why the model was not sent back once more.
+fn gave_up(hook: &str, reason: &str, rounds: usize) -> String {
+    let first = reason.lines().next().unwrap_or_default().trim_end_matches('.');
+    let times = if rounds == 1 { "once".to_owned() } else { format!("{rounds} times") };
+    // A check's words begin with its command, and its name ends with it.
+    let said = match hook.strip_prefix("check ").and_then(|command| first.strip_prefix(command)) {
+        Some(words) => format!("{hook}{words}"),
+        None => format!("{hook}: {first}"),
+    };
+    format!("{said} (the model was sent back {times})")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! it, too; then a restart ends it, since nobody waits for it any more who had asked for it.
 
 use super::{JobContext, Step, Task};
-use crate::compaction::{self, CompactError, Next, SharedBill, Summarised, Told};
+use crate::compaction::{self, CompactError, Next, Progress, SharedBill, Summarised};
 use piton_core::budget::Short;
 use piton_core::client::{Compact, Compacted};
 use piton_core::event::{Event, Trigger, Why};
@@ -42,9 +42,9 @@ pub(super) fn take_up(trigger: Trigger, cx: &mut JobContext<'_>) -> Step {
 fn summary_task(trigger: Trigger, asked: compaction::Task, cx: &JobContext<'_>) -> Task {
     let (cut_bill, broken_bill) = (Arc::clone(&asked.bill), Arc::clone(&asked.bill));
     let bill = Arc::clone(&asked.bill);
-    let told = Told { world: cx.services.world.clone(), bus: cx.services.bus.clone(), step: cx.session.step() };
+    let progress = Progress { world: cx.services.world.clone(), bus: cx.services.bus.clone(), step: cx.session.step() };
     let span = tracing::info_span!(target: "piton", "model_call", summary = true);
-    let task = Task::new(compaction::summarise(asked, told).instrument(span), move |done, cx| match done {
+    let task = Task::new(compaction::summarise(asked, progress).instrument(span), move |done, cx| match done {
         Some(done) => vec![summarised(done, cx)],
         None => vec![stopped(trigger, "nobody was there to be asked".to_owned(), &bill, cx)],
     });

@@ -8,6 +8,7 @@ use crate::context::{Instructions, Notes};
 use crate::hooks::{Gated, HookContext, Hooks, Unasked};
 use crate::prompt::Prompts;
 use crate::settings::Settings;
+use crate::settings::network;
 use crate::store::Stored;
 use piton_core::call::{ToolSpec, Touches};
 use piton_core::event::Event;
@@ -100,9 +101,11 @@ impl Services {
             // What commands have printed is read again from there.
             read: sandbox.read.iter().cloned().chain([self.calls_dir()]).collect(),
             hidden: sandbox.hidden.clone(),
+            carried: sandbox.carried.clone(),
             limits: sandbox.limits,
+            network: network(sandbox.egress.as_deref()),
         };
-        Confinement::Sandbox(Arc::new(Confined { reach, by: sandbox.by.clone() }))
+        Confinement::Sandbox(Arc::new(Confined { reach, by: sandbox.by.clone(), egress: sandbox.egress.clone() }))
     }
 
     /// The files that tools reach in this workspace.

@@ -17,9 +17,7 @@ use piton_core::event::{Event, Record, Subject};
 use piton_core::ids::CallId;
 use piton_core::message::{Message, ToolCall, Usage};
 use piton_core::turn;
-use piton_engine::engine::Engine;
-use piton_engine::store::CheckResult;
-use piton_engine::store::sqlite::{self, SessionDir};
+use piton_engine::store::{CheckResult, StoreError, Summary};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
@@ -30,22 +28,29 @@ pub(super) fn violations(stage: &Stage<'_>) -> Vec<String> {
         found.push("harness: no session came to be".to_owned());
         return found;
     };
-    let dir = Engine::open(stage.machine.root()).session_dir(id);
-    match sqlite::verify(&dir) {
+    match waited(stage.store.verify(id)) {
         Ok(CheckResult::Sound { .. }) => {}
         Ok(bad) => found.push(format!("I5: {bad:?}")),
         Err(error) => found.push(format!("I5: {error}")),
     }
-    match sqlite::read_session(&dir) {
-        Ok(records) => Findings { stage, dir: &dir, records, found: &mut found }.look(),
+    match waited(stage.store.read(id, 1, usize::MAX)) {
+        Ok(records) => {
+            let summary = waited(stage.store.summary(id));
+            Findings { stage, summary, records, found: &mut found }.look();
+        }
         Err(error) => found.push(format!("I5: {error}")),
     }
     found
 }
 
+/// What a store answers, in a runtime of its own.
+pub(super) fn waited<T>(asked: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(asked)
+}
+
 struct Findings<'f> {
     stage: &'f Stage<'f>,
-    dir: &'f SessionDir,
+    summary: Result<Summary, StoreError>,
     records: Vec<Record>,
     found: &'f mut Vec<String>,
 }
@@ -185,11 +190,12 @@ impl Findings<'_> {
 
     /// I10.
     fn derived(&mut self, session: &turn::State) {
-        match sqlite::summary(self.dir) {
-            Ok(summary) if (summary.turns, summary.steps) == (session.turn(), session.step()) => {}
-            Ok(summary) => self.say(format!("I10: the summary says {summary:?}")),
-            Err(error) => self.say(format!("I10: {error}")),
-        }
+        let wrong = match &self.summary {
+            Ok(summary) if (summary.turns, summary.steps) == (session.turn(), session.step()) => return,
+            Ok(summary) => format!("I10: the summary says {summary:?}"),
+            Err(error) => format!("I10: {error}"),
+        };
+        self.say(wrong);
     }
 
     /// Every reply is in the bill of its turn, once.

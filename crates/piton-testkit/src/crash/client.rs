@@ -16,7 +16,7 @@ use piton_engine::clock::World;
 use piton_engine::engine::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
 use piton_engine::rewind::RewindError;
-use piton_engine::store::StoreError;
+use piton_engine::store::{Store, StoreError};
 use piton_tools::snapshot;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -37,6 +37,7 @@ pub(super) enum Life {
 /// What all lives of one run have in common.
 pub(super) struct Stage<'s> {
     pub(super) machine: &'s Arc<Machine>,
+    pub(super) store: Arc<dyn Store>,
     pub(super) runners: Runners,
     pub(super) scenario: &'s Scenario,
     pub(super) rule: Rule,
@@ -100,7 +101,7 @@ impl Stage<'_> {
     /// Opens the session it knows of; one of which nothing was ever heard may not have come to be.
     async fn open(&mut self) -> Result<(Handle, Vec<Record>), EngineError> {
         let world = World::system().booted(&self.boot.to_string());
-        let engine = Engine::open(self.machine.root()).in_world(world);
+        let engine = Engine::over(self.store.clone(), self.machine.root()).in_world(world);
         if let Some(id) = &self.session {
             match engine.resume(id, self.settings()).await {
                 Ok(session) => {

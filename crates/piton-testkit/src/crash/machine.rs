@@ -7,6 +7,7 @@
 use super::disk::Disk;
 use piton_core::event::Record;
 use piton_core::ids::Seq;
+use piton_engine::store::{Kept, StoreError};
 use piton_tools::snapshot::{FaultPoint, Operation};
 use rusqlite::ffi;
 use std::collections::{BTreeMap, HashMap};
@@ -130,6 +131,15 @@ impl Machine {
         }
     }
 
+    /// A point before a commit behind `head`, which a store may refuse.
+    pub(super) async fn commit_point(&self, head: Seq) -> Result<(), StoreError> {
+        match self.pass() {
+            Ok(None) => Ok(()),
+            Ok(Some(how)) => Err(how.of_store(head)),
+            Err(Dead) => std::future::pending().await,
+        }
+    }
+
     /// Waits for the process's death.
     pub(super) async fn death(&self) {
         let notified = self.died.notified();
@@ -233,6 +243,15 @@ impl Refusal {
             Self::Full => io::ErrorKind::StorageFull,
             Self::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
             Self::Broken => io::ErrorKind::Other,
+        }
+    }
+
+    fn of_store(self, head: Seq) -> StoreError {
+        let (at, kept) = ("the store".to_owned(), Kept(head));
+        match self {
+            Self::Full => StoreError::Full { at, kept },
+            Self::ReadOnly => StoreError::ReadOnly { at, kept },
+            Self::Broken => StoreError::Io { at, kept, source: io::Error::from(self.kind()).into() },
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::machine::{Crash, Refusal};
 use super::scenario::Scenario;
-use super::{Planted, Report, run};
+use super::{Medium, Planted, Report, run_over};
 use piton_core::call::Status;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -35,21 +35,27 @@ pub struct Row {
 }
 
 /// How many points a scenario has when nothing goes wrong. Panics if something does: then no crash is to blame.
-pub fn points(scenario: &Scenario, seed: u64) -> u64 {
-    let report = run(scenario, seed, None, Planted::Nothing);
+pub fn points(medium: Medium, scenario: &Scenario, seed: u64) -> u64 {
+    let report = run_over(medium, scenario, seed, None, Planted::Nothing);
     assert!(report.violations.is_empty(), "{} without a crash: {:#?}", scenario.name, report.violations);
     report.points
 }
 
-/// Plays the scenario once for each point and each kind of crash.
+/// Plays the scenario over SQLite, once for each point and each kind of crash.
 pub fn sweep(scenario: &Scenario, seed: u64, planted: Planted) -> Sweep {
-    let points = points(scenario, seed);
-    let crashes: Vec<Crash> = (1..=points).flat_map(|at| crashes_at(at, seed)).collect();
+    sweep_over(Medium::Sqlite, scenario, seed, planted)
+}
+
+/// The same over either store. Memory has no power to lose.
+pub fn sweep_over(medium: Medium, scenario: &Scenario, seed: u64, planted: Planted) -> Sweep {
+    let points = points(medium, scenario, seed);
+    let is_known = |crash: &Crash| medium == Medium::Sqlite || !matches!(crash, Crash::PowerCut { .. });
+    let crashes: Vec<Crash> = (1..=points).flat_map(|at| crashes_at(at, seed)).filter(is_known).collect();
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let work = || {
         while let Some(crash) = crashes.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let report = run(scenario, seed, Some(*crash), planted);
+            let report = run_over(medium, scenario, seed, Some(*crash), planted);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((*crash, report));
         }
     };

@@ -87,6 +87,7 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
     if record.is_confined && record.status == CommandEnd::Exited && record.code != Some(0) {
         lines.extend(by_sandbox(output));
     }
+    lines.extend(record.refused.iter().map(|said| format!("[{said}]")));
     lines.extend(record.undone.iter().map(|said| format!("[sandbox: {said}]")));
     lines.extend(record.error.as_ref().map(|error| format!("[{error}]")));
     if lines.is_empty() { "(no output)".to_owned() } else { lines.join("\n") }

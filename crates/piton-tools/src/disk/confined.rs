@@ -150,7 +150,7 @@ impl Files for ConfinedDisk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use piton_sandbox::{Backend, Limits, Reach, Write};
+    use piton_sandbox::{Backend, Limits, Network, Reach, Write};
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -183,7 +183,9 @@ mod tests {
                 path: Vec::new(),
                 read: Vec::new(),
                 hidden: Vec::new(),
+                carried: Vec::new(),
                 limits: Limits::default(),
+                network: Network::None,
             };
             ConfinedDisk::new(Disk::new(self.path("calls")), reach)
         }

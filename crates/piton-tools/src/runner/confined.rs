@@ -1,11 +1,14 @@
 //! A command in a sandbox, from the side of whoever waits for it.
 
 use super::processes::{descendants, kill};
+use crate::network;
 use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
-use piton_sandbox::{Backend, Ended, FIRST, Order, Plan, Sandbox, SandboxError};
+use piton_sandbox::{Backend, Ended, FIRST, Order, Plan, Sandbox, SandboxError, send_descriptor};
 use rustix::process::{Signal, WaitOptions, getpid, set_child_subreaper};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -67,8 +70,24 @@ pub(super) fn start(order: &Order, group: Group, output: (Stdio, Stdio)) -> io::
 }
 
 /// What is to run.
-pub(super) fn order(argv: Vec<OsString>, env: &Env, cwd: &std::path::Path) -> Order {
+pub(super) fn order(argv: Vec<OsString>, env: &Env, cwd: &Path) -> Order {
     Order { argv, env: env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(), cwd: cwd.to_path_buf() }
+}
+
+/// Starts an order in a sandbox, when that is ready. Where it has a proxy, whoever waits for us gets its socket, and the command
+/// is told where it is.
+pub(super) fn start_confined(sandbox: &Sandbox, mut order: Order) -> Result<(), SandboxError> {
+    let socket = sandbox.wait_until_ready()?;
+    if let Some(socket) = socket {
+        match send_descriptor(rustix::stdio::stdin(), socket.as_fd()) {
+            // Whoever opens hosts is gone: to the command none is open.
+            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {}
+            other => other.map_err(SandboxError::Proxy)?,
+        }
+        let told: BTreeMap<_, _> = order.env.into_iter().chain(network::variables()).collect();
+        order.env = told.into_iter().collect();
+    }
+    sandbox.start(order).map_err(SandboxError::First)
 }
 
 /// Kills whatever descends from us, and collects it. With its first process all of a process namespace is dead; elsewhere what has
@@ -92,9 +111,8 @@ pub(super) fn confine(plan: &OsStr, argv: &[OsString], env: &Env) -> i32 {
     let _ = set_child_subreaper(Some(getpid()));
     let run = || -> Result<Option<Ended>, SandboxError> {
         let sandbox = prepare(plan, env, || Ok((Stdio::inherit(), Stdio::inherit())))?;
-        sandbox.wait_until_ready()?;
         let cwd = std::fs::canonicalize(".").map_err(SandboxError::First)?;
-        sandbox.start(order(argv.to_vec(), env, &cwd)).map_err(SandboxError::First)?;
+        start_confined(&sandbox, order(argv.to_vec(), env, &cwd))?;
         let ended = sandbox.ended().map_err(SandboxError::First)?;
         sandbox.kill();
         end_what_is_left();

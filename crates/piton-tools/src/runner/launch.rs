@@ -6,8 +6,9 @@ use super::output::{self, Tail};
 use super::settle::settle_from;
 use crate::executor::{Boot, CommandOutput, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord};
 use crate::limits::{LIVE_EVERY, RUNNER_GRACE};
+use crate::network::{self, Outlet};
 use crate::private;
-use crate::spawn::{Confinement, Env, Group, RunnerCommand, Spawn, Streams};
+use crate::spawn::{Confined, Confinement, Env, Group, RunnerCommand, Spawn, Streams};
 use async_trait::async_trait;
 use piton_core::ids::CallId;
 use piton_sandbox::{Plan, Reach};
@@ -18,7 +19,8 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, ChildStdout};
 
 /// The runners of one session. Starting a process takes longer than most commands, so a runner whose call is over is kept
 /// at hand for the next one: it waits for its orders on stdin, and goes away when that is closed, however its session ends.
@@ -34,7 +36,9 @@ pub struct Runners {
 #[derive(Debug)]
 struct Runner {
     process: Process,
-    orders: ChildStdin,
+    orders: OwnedWriteHalf,
+    /// Where it hands over the socket of its sandbox's network; `None` once somebody waits there.
+    handed: Option<OwnedReadHalf>,
     /// How each call ended, a line each.
     ends: Lines<BufReader<ChildStdout>>,
     /// What it was started in: its commands' environment.
@@ -43,11 +47,11 @@ struct Runner {
     plan: Option<Plan>,
 }
 
-/// What a command's sandbox is to show; `None`: it has none.
-fn reach(confinement: &Confinement) -> Option<&Reach> {
+/// The sandbox of a command; `None`: it has none.
+fn confined(confinement: &Confinement) -> Option<&Confined> {
     match confinement {
         Confinement::User | Confinement::Model => None,
-        Confinement::Sandbox(confined) => Some(&confined.reach),
+        Confinement::Sandbox(confined) => Some(confined),
     }
 }
 
@@ -80,14 +84,17 @@ impl Runners {
             ExecutorError::NotStarted(format!("the runner {} cannot be started: {error}", runner.program.display()))
         };
         let plan = reach.map(Plan::of);
-        let told = plan.as_ref().map(Plan::hand_over).transpose().map_err(failed)?;
+        let no_sandbox =
+            |error: io::Error| ExecutorError::NotStarted(format!("the sandbox's own folder cannot be made: {error}"));
+        let told = plan.as_ref().map(Plan::hand_over).transpose().map_err(no_sandbox)?;
         let argv =
             runner.to([self.calls_dir.as_os_str()].into_iter().chain(told.as_ref().map(|file| file.as_os_str())));
         // The runner is ours; what it makes for its command, it is told with the plan.
         let spawn = Spawn::new(argv, env, ".", Confinement::User);
-        let streams = Streams { stdin: Stdio::piped(), stdout: Stdio::piped(), stderr: Stdio::null() };
+        let (stdin, hears, tells) = network::channel().map_err(failed)?;
+        let streams = Streams { stdin, stdout: Stdio::piped(), stderr: Stdio::null() };
         let started = private::make_folder(&self.calls_dir).and_then(|()| spawn.start_async(Group::Ours, streams));
-        started.and_then(|child| Runner::new(child, env, plan)).map_err(failed)
+        started.and_then(|child| Runner::new(child, (hears, tells), env, plan)).map_err(failed)
     }
 
     fn files(&self, call: &CallId) -> CallFiles {
@@ -106,8 +113,11 @@ impl Runners {
         tail: &mut Tail,
         watch: &CommandWatch,
     ) -> Result<Option<ExitRecord>, ExecutorError> {
-        let (env, reach) = (&order.env, reach(&order.confinement));
+        let confined = confined(&order.confinement);
+        let (env, reach) = (&order.env, confined.map(|confined| &confined.reach));
         let mut runner = self.take(env, reach)?;
+        let egress = confined.and_then(|confined| confined.egress.clone());
+        let outlet = egress.zip(runner.handed.take()).map(|(egress, handed)| Outlet::start(egress, handed));
         // A runner that was not told all does nothing, and one that took its claim did hear everything: the files say
         // which.
         let _ = runner.tell(spec).await;
@@ -135,7 +145,10 @@ impl Runners {
         };
         runner.process.is_at_work = false;
         // An error is as good as an end; the files tell the rest.
-        let record = end.ok().flatten().and_then(|line| serde_json::from_str(&line).ok());
+        let mut record = end.ok().flatten().and_then(|line| serde_json::from_str::<ExitRecord>(&line).ok());
+        if let Some((record, outlet)) = record.as_mut().zip(outlet) {
+            record.refused = outlet.refused();
+        }
         // One that was asked to stop may hear of it only now.
         if record.is_some() && asked_at.is_none() && reach.is_none() {
             self.put_by(runner);
@@ -184,12 +197,15 @@ impl Executor for Runners {
 }
 
 impl Runner {
-    fn new(mut child: Child, env: &Env, plan: Option<Plan>) -> io::Result<Self> {
-        let (Some(orders), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(io::Error::other("it has no pipes"));
-        };
+    fn new(
+        mut child: Child,
+        (hears, orders): (OwnedReadHalf, OwnedWriteHalf),
+        env: &Env,
+        plan: Option<Plan>,
+    ) -> io::Result<Self> {
+        let stdout = child.stdout.take().ok_or_else(|| io::Error::other("it has no pipe"))?;
         let (process, ends) = (Process { child: Some(child), is_at_work: false }, BufReader::new(stdout).lines());
-        Ok(Self { process, orders, ends, env: Arc::clone(env), plan })
+        Ok(Self { process, orders, handed: Some(hears), ends, env: Arc::clone(env), plan })
     }
 
     /// Itself, if it lives, and can run a command in this environment and this sandbox, now.
@@ -216,7 +232,7 @@ impl Runner {
 
     /// Lets it end by itself, and collects it when it has.
     fn dismiss(mut self) {
-        drop(self.orders);
+        drop((self.orders, self.handed));
         if let Some(mut child) = self.process.child.take() {
             tokio::spawn(async move { child.wait().await });
         }

@@ -219,6 +219,7 @@ fn run(
         kept_bytes: spooled.kept,
         left_behind,
         undone,
+        refused: Vec::new(),
         is_confined: matches!(watch.shell, Shell::Confined(_)),
         error: ended
             .filter(|_| by_itself || end == CommandEnd::SpawnFailed)
@@ -245,8 +246,7 @@ fn start(spec: &RunSpec, env: &Env, files: &CallFiles, place: Place, writer: &Ow
                 let text = format!("the sandbox was not ready after {} s; nothing ran", SET_UP_TIME.as_secs());
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
-            sandbox.wait_until_ready().map_err(io::Error::other)?;
-            sandbox.start(order)?;
+            confined::start_confined(&sandbox, order).map_err(io::Error::other)?;
             Ok(Shell::Confined(Box::new(sandbox)))
         }
         Place::Here => {

@@ -7,7 +7,8 @@ use piton_core::call::Outcome;
 use piton_core::ids::CallId;
 use piton_core::limits::TOOL_OUTPUT_CHARS;
 use piton_core::truncate::OutputCut;
-use piton_sandbox::{Backend, Limits, Reach, Write};
+use piton_http::egress::Egress;
+use piton_sandbox::{Backend, Limits, Network, Reach, Write};
 use piton_tools::disk::Disk;
 use piton_tools::executor::{Boot, Executor, OutputSink};
 use piton_tools::ledger::FileLedger;
@@ -86,11 +87,13 @@ impl Place {
             path: std::env::split_paths(&place.cx.env[std::ffi::OsStr::new("PATH")]).collect(),
             read: Vec::new(),
             hidden: Vec::new(),
+            carried: Vec::new(),
             limits: Limits::default(),
+            network: Network::None,
         };
         Arc::make_mut(&mut place.cx.env).insert("HOME".into(), reach.home.clone().into());
         let by = RunnerCommand { program: runner_program(), args: Vec::new() };
-        place.cx.confinement = Confinement::Sandbox(Arc::new(Confined { reach, by }));
+        place.cx.confinement = Confinement::Sandbox(Arc::new(Confined { reach, by, egress: None }));
         place
     }
 
@@ -98,6 +101,25 @@ impl Place {
     pub(crate) fn reach(&mut self) -> &mut Reach {
         let Confinement::Sandbox(confined) = &mut self.cx.confinement else { panic!("there is no sandbox") };
         &mut Arc::make_mut(confined).reach
+    }
+
+    /// Opens hosts to the commands of this place.
+    pub(crate) fn open(&mut self, egress: Arc<Egress>) {
+        self.reach().network = Network::Proxy;
+        let Confinement::Sandbox(confined) = &mut self.cx.confinement else { panic!("there is no sandbox") };
+        Arc::make_mut(confined).egress = Some(egress);
+    }
+
+    /// What a runner is told of the call, to run this.
+    pub(crate) fn spec(&self, command: &str) -> Vec<u8> {
+        let spec = RunSpec {
+            call: self.cx.call.clone(),
+            argv: vec!["bash".into(), "-c".into(), command.into()],
+            cwd: self.cx.workspace.clone(),
+            timeout_ms: 60_000,
+            spool_bytes: 1 << 20,
+        };
+        serde_json::to_vec(&spec).unwrap()
     }
 
     /// Runners of this program, which start anew.
@@ -162,14 +184,7 @@ impl Place {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let spec = RunSpec {
-            call: self.cx.call.clone(),
-            argv: vec!["bash".into(), "-c".into(), command.into()],
-            cwd: self.cx.workspace.clone(),
-            timeout_ms: 60_000,
-            spool_bytes: 1 << 20,
-        };
-        runner.stdin.take().unwrap().write_all(&serde_json::to_vec(&spec).unwrap()).unwrap();
+        runner.stdin.take().unwrap().write_all(&self.spec(command)).unwrap();
         runner
     }
 }

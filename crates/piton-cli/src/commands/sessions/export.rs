@@ -72,7 +72,7 @@ pub(super) async fn import(engine: &Engine, file: &Path) -> Result<()> {
         _ => regular::named(file, regular::CONVERSATION_BYTES)
             .with_context(|| format!("cannot read {}", file.display()))?,
     };
-    let records = json::read(&text).with_context(|| format!("{} cannot be taken in", file.display()))?;
+    let records = json::read(&text).with_context(|| format!("cannot import {}", file.display()))?;
     let events = view::plural(records.len() as u64, "event");
     let id = engine.take_in(records).await?;
     let workspace = engine.store().summary(&id).await?.workspace;

@@ -108,11 +108,11 @@ fn nothing(index: &Index, query: &Query) -> Result<String> {
     let there_are = index.count()?;
     Ok(match (&query.project, there_are) {
         (_, 0) => "no sessions yet; start one with piton run \"…\"".to_owned(),
-        _ if !query.words.is_empty() || query.since_ms.is_some() => "no session fits".to_owned(),
+        _ if !query.words.is_empty() || query.since_ms.is_some() => "no matching session".to_owned(),
         (Some(project), there_are) => {
             let others = view::plural(there_are as u64, "session");
             format!("no sessions in {}; {others} elsewhere: piton session list --all", project.display())
         }
-        (None, _) => "no session fits".to_owned(),
+        (None, _) => "no matching session".to_owned(),
     })
 }

@@ -18,7 +18,7 @@ pub(crate) fn pick(engine: &Engine, around: &Surroundings, here: &Path) -> Resul
     if !can_ask(around) {
         bail!("which session? Name one: --resume ID, --resume last, or --resume -2 for the one before");
     }
-    choose(engine, here, "Go on with which?")
+    choose(engine, here, "Continue which session?")
 }
 
 /// Whether somebody sits there who can choose.
@@ -75,7 +75,7 @@ fn menu(sessions: &[Summary], project: Option<&Path>, columns: Option<usize>) ->
     let entry = |session| list::line(session, project, columns).replace('\n', "\n     ");
     let lines = sessions.iter().zip(1..).map(|(session, number)| format!("{number:>3}  {}\n", entry(session)));
     let list: String = lines.collect();
-    if list.is_empty() { "no session fits\n".to_owned() } else { list }
+    if list.is_empty() { "no matching session\n".to_owned() } else { list }
 }
 
 #[cfg(test)]

@@ -10,15 +10,15 @@ pub(super) fn since(said: &str, now: &Zoned) -> Result<u64> {
     match by_date {
         Some(date) => Ok(milliseconds(&date)),
         None => {
-            before(said, now).with_context(|| format!("`{said}` is no date: write 2026-11-01, or 7d for a week ago"))
+            before(said, now).with_context(|| format!("`{said}` is not a date: write 2026-11-01, or 7d for a week ago"))
         }
     }
 }
 
 /// So long before now, in milliseconds.
 pub(super) fn before(said: &str, now: &Zoned) -> Result<u64> {
-    let span: Span = said.parse().with_context(|| format!("`{said}` is no span of time: write 30d, 2w or 12h"))?;
-    ensure!(!span.is_negative(), "`{said}` is no span of time: write 30d, 2w or 12h");
+    let span: Span = said.parse().with_context(|| format!("`{said}` is not a time span: write 30d, 2w or 12h"))?;
+    ensure!(!span.is_negative(), "`{said}` is not a time span: write 30d, 2w or 12h");
     Ok(milliseconds(&now.checked_sub(span).with_context(|| format!("{said} is longer ago than time goes"))?))
 }
 

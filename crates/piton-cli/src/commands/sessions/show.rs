@@ -69,7 +69,7 @@ fn drawn(body: &Body, full: bool) -> String {
             }
             ModelState::Asked | ModelState::Replied { .. } | ModelState::Cut => String::new(),
         },
-        Body::Compaction(room) => match &room.end {
+        Body::Compaction(compaction) => match &compaction.end {
             Some(CompactionEnd::Summary { text, .. }) => summary(text, full),
             Some(CompactionEnd::Pruned | CompactionEnd::Failed { .. }) | None => String::new(),
         },

@@ -168,8 +168,8 @@ fn an_edit_and_a_call_that_was_not_run_say_what_they_are_about() {
     check(
         heard(denied),
         &expect![[r#"
-        err ✗ edit a.rs The user said no.
-    "#]],
+            err ✗ edit a.rs: The user said no.
+        "#]],
     );
 }
 
@@ -269,7 +269,7 @@ fn room_hooks_and_what_was_given_have_a_line_each() {
             err asking for a summary…
             err made room in the context: older messages summed up, about 9,000 tokens instead of 90,000
             err hook fmt: changed the input
-            err paused: what runs is finished first
+            err paused: calls that run are finished first
         "#]],
     );
 }

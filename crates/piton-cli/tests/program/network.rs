@@ -1,0 +1,210 @@
+//! The network of a sandbox as the binary opens it, attacked from within. What should be reached, and what must not be, is there to
+//! be reached: in a network namespace of the test, one server answers at public, private and metadata addresses alike.
+
+use crate::stage::Stage;
+use serde_json::{Value, json};
+use std::process::{Command, Output};
+
+/// Where `example.org` is, and a host that nobody opens.
+const LISTED: &str = "93.184.215.14";
+const OTHER: &str = "93.184.215.99";
+/// Names that the machine knows in that namespace. Two of them are open, and of an address that nobody may reach.
+const HOSTS: &str = "127.0.0.1 localhost\n93.184.215.14 example.org www.example.org\n93.184.215.99 evil.test\n\
+                     10.0.0.1 inner.test\n169.254.169.254 metadata.test metadata.google.internal\n";
+/// Answers any request at any address with the address and the host that it was asked for; `/away` leads elsewhere.
+const SERVER: &str = r#"
+use IO::Socket::INET;
+$SIG{CHLD} = 'IGNORE';
+my @all = map { IO::Socket::INET->new(LocalAddr => '0.0.0.0', LocalPort => $_, Listen => 64, ReuseAddr => 1) } 80, 22;
+print "ready\n"; close STDOUT;
+while (1) {
+    my $set = ''; vec($set, fileno($_), 1) = 1 for @all;
+    select($set, undef, undef, undef);
+    for my $server (grep { vec($set, fileno($_), 1) } @all) {
+        my $client = $server->accept or next;
+        if (fork) { close $client; next }
+        my ($line, $host) = (scalar <$client>, '');
+        while (<$client>) { last if /^\r?$/; $host = $1 if /^Host: (\S+)/i }
+        print $client "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n" if $line =~ m{/away};
+        print $client "HTTP/1.0 200 OK\r\n\r\nREACHED " . $client->sockhost . " for $host\n";
+        close $client; exit;
+    }
+}
+"#;
+
+/// `piton sandbox` with these arguments, in a network in which the server is everywhere.
+fn everywhere(stage: &Stage, args: &[&str]) -> Output {
+    stage.home.write("hosts", HOSTS);
+    stage.home.write("server.pl", SERVER);
+    let piton = stage.piton(args);
+    let script = format!(
+        "ip link set lo up || exit 90
+         for address in {LISTED} {OTHER} 10.0.0.1 169.254.169.254; do ip route add local $address dev lo || exit 91; done
+         mount --bind {home}/hosts /etc/hosts || exit 92
+         rm -f {home}/ready; mkfifo {home}/ready || exit 93
+         perl {home}/server.pl > {home}/ready & server=$!
+         read ready < {home}/ready || exit 94
+         \"$@\"; code=$?; kill $server; exit $code",
+        home = stage.home.path().display()
+    );
+    let mut inside = Command::new("unshare");
+    inside.args(["-Urnm", "bash", "-c", &script, "bash"]).arg(piton.get_program()).args(piton.get_args());
+    inside.env_clear().envs(piton.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    inside.current_dir(stage.workspace.path()).output().unwrap()
+}
+
+/// One attack: sends the bytes that `printf` makes of this to the proxy, and prints what comes back.
+fn raw(bytes: &str) -> String {
+    format!("(exec 3<>/dev/tcp/127.0.0.1/21128 && printf '{bytes}' >&3 && timeout 5 cat <&3)")
+}
+
+/// What a client can say to the proxy to get where it must not, in the words of HTTP and SOCKS5.
+fn attacks() -> Vec<(String, String)> {
+    const GET: &str = r"GET / HTTP/1.0\r\nHost: x\r\n\r\n";
+    let places = [
+        "evil.test:80",
+        "EVIL.test.:80",
+        "example.org:22",
+        "example.org.evil.test:80",
+        "badexample.org:80",
+        "user@evil.test:80",
+        "example.org@evil.test:80",
+        "evil.test#.example.org:80",
+        r"evil.test\000.example.org:80",
+        "127.0.0.1:80",
+        "0x7f.1:80",
+        "2130706433:80",
+        "017700000001:80",
+        "[::ffff:127.0.0.1]:80",
+        "[::1]:80",
+        "0.0.0.0:80",
+        "localhost:80",
+        "10.0.0.1:80",
+        "169.254.169.254:80",
+        "[::ffff:a9fe:a9fe]:80",
+        "[64:ff9b::a9fe:a9fe]:80",
+        "metadata.google.internal:80",
+        "metadata.test:80",
+        "inner.test:80",
+        "93.184.215.99:80",
+        "93.184.215.14:80",
+    ];
+    let tunnels = places.iter().map(|place| {
+        (format!("CONNECT {place}"), raw(&format!(r"CONNECT {place} HTTP/1.1\r\nHost: example.org\r\n\r\n{GET}")))
+    });
+    let plain = places.iter().map(|place| {
+        (format!("GET {place}"), raw(&format!(r"GET http://{place}/ HTTP/1.1\r\nHost: example.org\r\n\r\n")))
+    });
+    let socks = [
+        (r"SOCKS5 by name", r"\5\1\0\5\1\0\3\11evil.test\0\120"),
+        (r"SOCKS5 by name with NUL", r"\5\1\0\5\1\0\3\26evil.test\0.example.org\0\120"),
+        (r"SOCKS5 by address", r"\5\1\0\5\1\0\1\177\0\0\1\0\120"),
+        (r"SOCKS5 to a private name", r"\5\1\0\5\1\0\3\12inner.test\0\120"),
+        (r"SOCKS5 to another port", r"\5\1\0\5\1\0\3\13example.org\0\26"),
+        (r"SOCKS4", r"\4\1\0\120\135\270\327\143\0"),
+    ];
+    let socks = socks.iter().map(|(name, bytes)| ((*name).to_owned(), raw(&format!("{bytes}{GET}"))));
+    let others = [
+        ("past the proxy", format!("curl -sS --noproxy '*' -m 3 http://{LISTED}/")),
+        ("past the proxy, to the machine", "curl -sS --noproxy '*' -m 3 http://127.0.0.1/".to_owned()),
+        ("a datagram", format!("echo x > /dev/udp/{LISTED}/53 && echo REACHED {OTHER}")),
+        ("a redirect", "curl -sSL -m 5 http://example.org/away".to_owned()),
+        ("HTTP inside", raw(r"GET http://evil.test/ HTTP/1.1\r\nHost: example.org\r\nHost: example.org\r\n\r\n")),
+    ];
+    let others = others.map(|(name, script)| (name.to_owned(), script));
+    tunnels.chain(plain).chain(socks).chain(others).collect()
+}
+
+#[test]
+fn whatever_a_command_says_to_the_proxy_it_reaches_listed_hosts_at_public_addresses_and_nothing_else() {
+    let stage = Stage::new(json!([]));
+    let attacks = attacks();
+    let script: String = attacks.iter().map(|(name, attack)| format!("echo \"== {name}\"; {attack}\n")).collect();
+    stage.workspace.write("attacks.sh", script);
+    let open = ["--net", "example.org", "--net", "*.example.org", "--net", "inner.test", "--net", "metadata.test"];
+    let sandbox = |command: &[&str]| everywhere(&stage, &[&["sandbox"], &open[..], &["--"], command].concat());
+    let ran = sandbox(&["bash", "attacks.sh"]);
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert_eq!(said.matches("== ").count(), attacks.len(), "{ran:?}");
+    assert!(!said.contains("REACHED"), "{said}");
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert!(told.contains("network: refused to connect to evil.test:80; `--net evil.test`"), "{told}");
+
+    // The same hands, on what is open: names in other letters, another request's host, a second request behind the first.
+    let ordinary = [
+        ("curl", "curl -sS -m 5 http://www.example.org/".to_owned(), "www.example.org"),
+        ("a tunnel", "curl -sS -m 5 -p http://EXAMPLE.org.:80/".to_owned(), "EXAMPLE.org."),
+        ("SOCKS5", "curl -sS -m 5 -x socks5h://127.0.0.1:21128 http://example.org/".to_owned(), "example.org"),
+        ("another host's name", raw(r"GET http://example.org/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"), "example.org"),
+        (
+            "two requests",
+            raw(r"GET http://example.org/ HTTP/1.1\r\n\r\nGET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"),
+            "example.org",
+        ),
+    ];
+    let script: String = ordinary.iter().map(|(_, command, _)| format!("{command}\n")).collect();
+    let ran = sandbox(&["bash", "-c", &script]);
+    let said = String::from_utf8_lossy(&ran.stdout);
+    let reached: Vec<&str> = said.lines().filter(|line| line.starts_with("REACHED")).collect();
+    let expected: Vec<String> = ordinary.iter().map(|(.., host)| format!("REACHED {LISTED} for {host}")).collect();
+    assert_eq!(reached, expected, "{ran:?}");
+}
+
+/// One call in each reply.
+fn calls(calls: impl IntoIterator<Item = (&'static str, Value)>) -> Stage {
+    let replies = calls.into_iter().map(|(name, input)| json!({"tools": [{"name": name, "args": input}]}));
+    Stage::new(replies.chain([json!({"text": "done"})]).collect())
+}
+
+#[test]
+fn a_host_that_is_not_listed_is_refused_with_the_rule_that_would_open_it() {
+    let stage = calls([
+        ("bash", json!({"command": "curl -sS -m 9 https://pypi.org/ || true; env | grep -c -i proxy"})),
+        ("bash", json!({"command": "curl -sS -m 9 http://registry.test:8080/"})),
+    ]);
+    let stage = stage.with_config("[sandbox]\nmode = \"workspace-write\"\nnet = [\"Example.org\"]\n");
+    let check = "curl -sS -m 9 https://checked.test/ || true";
+    let ran = stage.run(&["--net", "*.example.org:8443", "--check", check, "go"]).expect_code(0);
+    let told: Vec<String> =
+        (ran.all("call_settled").iter()).map(|event| event["outcome"]["text"].as_str().unwrap().to_owned()).collect();
+    let refused = |host: &str, rule: &str| {
+        format!(
+            "network: refused to connect to {host}; `--net {rule}` or `net = [\"{rule}\"]` in [sandbox] would open it"
+        )
+    };
+    assert!(told[0].contains(&refused("pypi.org:443", "pypi.org")), "{told:?}");
+    assert!(told[1].contains(&refused("registry.test:8080", "registry.test:8080")), "{told:?}");
+    assert!(!told[1].contains("pypi.org"), "each call is told of its own: {told:?}");
+    let checked = ran.result()["checks"][0]["output"].as_str().unwrap().to_owned();
+    assert!(checked.contains(&refused("checked.test:443", "checked.test")), "{checked}");
+    // What is open is on record with each turn.
+    let started = stage.journal().into_iter().find(|event| event["type"] == "turn_started").unwrap();
+    assert_eq!(started["policy"]["net"], json!(["example.org", "*.example.org:8443"]));
+}
+
+#[test]
+fn without_a_list_there_is_no_proxy() {
+    let stage = calls([("bash", json!({"command": "env | grep -i proxy; exec 3<>/dev/tcp/127.0.0.1/21128"}))]);
+    let ran = stage.run(&["--sandbox", "workspace-write", "go"]).expect_code(0);
+    let outcome = ran.all("call_settled")[0]["outcome"].clone();
+    let told = outcome["text"].as_str().unwrap();
+    assert!(outcome["status"] == "failed" && told.contains("Connection refused") && !told.contains("http:"), "{told}");
+}
+
+#[test]
+fn what_is_no_host_is_no_rule_and_a_repository_opens_none() {
+    let stage = Stage::new(json!([]));
+    let said = |args: &[&str]| {
+        let ran = stage.piton(args).output().unwrap();
+        (ran.status.success(), String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned())
+    };
+    let (_, told) = said(&["run", "--net", "127.0.0.1", "go"]);
+    assert!(told.contains("not a public address"), "{told}");
+    let (_, told) = said(&["sandbox", "--net", "https://example.org/x", "--", "true"]);
+    assert!(told.contains("write the host alone"), "{told}");
+    let (_, told) = said(&["config", "show", "--set", "sandbox.net=[\"*\"]"]);
+    assert!(told.contains("sandbox.net") && told.contains("`*.example.org`"), "{told}");
+    stage.workspace.write(".piton/config.toml", "[sandbox]\nnet = [\"evil.test\"]\n");
+    let (trusted, told) = said(&["config", "trust", "--yes"]);
+    assert!(!trusted && told.contains("sandbox.net"), "{told}");
+}
