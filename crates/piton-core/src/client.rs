@@ -560,7 +560,7 @@ pub struct Report {
     pub structured: Option<Box<Value>>,
     /// What the model's commands could reach; none where no turn began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<SandboxUsed>,
+    pub sandbox: Option<Box<SandboxUsed>>,
     /// What the loop of the preset returns: those words, or the sentence that stands for them where the preset has one.
     #[serde(default)]
     pub result: String,
@@ -596,7 +596,7 @@ impl Report {
         let result = session.policy().replies.words.result(*end, *why, detail.as_deref(), &returned);
         let (turn, end, why, detail, spent) = (*turn, *end, *why, detail.clone(), *spent);
         let changed_files = session.changed_files();
-        let sandbox = Some(SandboxUsed::by(session.policy()));
+        let sandbox = Some(Box::new(SandboxUsed::by(session.policy())));
         Some(Self { turn, end, why, detail, spent, text, changed_files, checks, structured, sandbox, result })
     }
 }
