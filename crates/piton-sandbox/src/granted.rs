@@ -4,7 +4,7 @@
 //! so in the place of a folder in which something is less than the rest stands what is in it ([`crate::split`]).
 
 use crate::mount::{Mount, Source};
-use crate::mounts::open_as_named;
+use crate::open::open_as_named;
 use crate::plan::Plan;
 use crate::tables;
 use landlock::{

@@ -5,47 +5,76 @@
 //!
 //! Whatever lies there may be a link: nothing is followed, and what is moved is reached through its open folder.
 
+use crate::open::{names, open_as_named, open_below, plainly};
 use crate::plan::Plan;
+use crate::search::{Earlier, Found, Kind, Mark, changed_at, search};
 use crate::tables;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2, renameat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, renameat, statat};
 use rustix::io::Errno;
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-/// Moves it out. Answers with what was done about it, a sentence each.
-pub(crate) fn inspect(plan: &Plan) -> Vec<String> {
-    let workspace = &plan.reach().workspace;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(root) = openat2(CWD, workspace, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else { return Vec::new() };
-    let mut inspection = Inspection { plan, root, said: Vec::new() };
-    for name in tables::PROTECTED {
-        inspection.unless_unchanged(Path::new(name), "other programs run or believe what is in it");
+/// Moves out what has changed since `began`, when the command was started. Answers with what was done about it, a sentence each.
+pub(crate) fn inspect(plan: &Plan, began: Mark) -> Vec<String> {
+    let Some(mut inspection) = Inspection::of(plan, &plan.reach().workspace, began) else { return Vec::new() };
+    for name in tables::PROTECTED.iter().chain(tables::PROTECTED_AT_TOP) {
+        inspection.unless_unchanged(Path::new(name), BELIEVED);
     }
     inspection.repository();
-    inspection.said
+    inspection.below();
+    let mut said = inspection.said;
+    // Of a linked worktree the git folder lies elsewhere, and can be written to as well.
+    if let Some(mut common) = plan.common().and_then(|common| Inspection::of(plan, common, began)) {
+        common.git(Path::new(""));
+        said.append(&mut common.said);
+    }
+    said
 }
+
+/// Why something protected does not stay.
+const BELIEVED: &str = "other programs run or believe what is in it";
+/// Why what leads git elsewhere does not.
+const LEADS: &str = "git goes by what it points to";
 
 struct Inspection<'p> {
     plan: &'p Plan,
     root: OwnedFd,
+    /// Where `root` lies on the machine.
+    base: PathBuf,
+    began: Mark,
+    /// How what is looked at now is judged.
+    by: By,
     said: Vec<String>,
+}
+
+/// How something is told from what was there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The plan has it, or it is new.
+    Plan,
+    /// Unless the plan has it: by the time when it was changed.
+    Time,
 }
 
 /// Deeper than names of submodules go.
 const DEEPEST: usize = 8;
+/// Entries of one protected folder or git folder that are looked at.
+const MOST_ENTRIES: usize = 20_000;
 
-impl Inspection<'_> {
-    /// A folder of the workspace, reached through no link; `None`: there is none.
+impl<'p> Inspection<'p> {
+    fn of(plan: &'p Plan, base: &Path, began: Mark) -> Option<Self> {
+        let root = open_as_named(base).ok()?;
+        Some(Self { plan, root, base: base.to_path_buf(), began, by: By::Plan, said: Vec::new() })
+    }
+
+    /// A folder, reached through no link; `None`: there is none.
     fn folder(&self, path: &Path) -> Option<OwnedFd> {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let strict = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        openat2(&self.root, path, flags, Mode::empty(), strict).ok()
+        open_below(&self.root, path)
     }
 
     /// What is at a path, in its folder; the last part may be a link.
@@ -56,16 +85,78 @@ impl Inspection<'_> {
     }
 
     fn names(&self, path: &Path) -> Vec<PathBuf> {
-        let entries = self.folder(path).and_then(|folder| Dir::read_from(folder).ok()).into_iter().flatten().flatten();
-        let names = entries.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned());
-        names.filter(|name| name != "." && name != "..").map(|name| path.join(name)).collect()
+        let names = self.folder(path).map(|folder| names(&folder)).unwrap_or_default();
+        names.into_iter().map(|(name, _)| path.join(name)).collect()
+    }
+
+    /// Whether something is as it was when the command began.
+    fn is_unchanged(&self, path: &Path) -> bool {
+        self.plan.is_unchanged(&self.base.join(path)) || self.by == By::Time && !self.has_changed(path)
+    }
+
+    /// Whether anything in it was changed, or came to its name, since the command began.
+    fn has_changed(&self, path: &Path) -> bool {
+        let mut next = vec![path.to_path_buf()];
+        let mut entries = 0;
+        while let Some(path) = next.pop() {
+            entries += 1;
+            let Some((folder, name, kind)) = self.look(&path) else { continue };
+            if entries > MOST_ENTRIES || changed_at(&folder, name).is_none_or(|changed| changed >= self.began) {
+                return true;
+            }
+            if kind == FileType::Directory {
+                next.extend(self.names(&path));
+            }
+        }
+        false
     }
 
     /// Moves away what was not there before, or was something else.
     fn unless_unchanged(&mut self, path: &Path, why: &str) {
-        if self.look(path).is_some() && !self.plan.is_unchanged(&self.plan.reach().workspace.join(path)) {
+        if self.look(path).is_some() && !self.is_unchanged(path) {
             self.move_out(path, why);
         }
+    }
+
+    /// Whatever lies deeper than the top.
+    fn below(&mut self) {
+        let folders: HashSet<u64> = self.plan.searched().into_iter().flatten().copied().collect();
+        // Where not every folder was seen before, one that was not seen need not be new.
+        let earlier = self.plan.searched().map(|_| Earlier { folders: &folders, began: self.began });
+        let search = search(&self.root, earlier);
+        let git_folders: Vec<PathBuf> =
+            search.found.iter().filter(|found| found.kind == Kind::Git).map(|found| found.path.clone()).collect();
+        for Found { path, kind, is_moved } in search.found {
+            self.by = if is_moved { By::Plan } else { By::Time };
+            match kind {
+                Kind::Protected => self.unless_unchanged(&path, BELIEVED),
+                Kind::Git => self.git(&path),
+                Kind::GitLink if self.is_of_known(&path, &git_folders) => {}
+                Kind::GitLink => self.unless_unchanged(&path, LEADS),
+                Kind::Unreadable => self.unless_unchanged(&path, "it cannot be read, and may hold what git goes by"),
+            }
+        }
+        self.by = By::Plan;
+        if search.is_cut {
+            self.said.push(
+                "the workspace is too large to be looked through: what was made deep in it by which git or an editor runs \
+                 something has not been looked for"
+                    .to_owned(),
+            );
+        }
+    }
+
+    /// Whether a file names the git folder of a worktree or a submodule that is looked at, too.
+    fn is_of_known(&self, path: &Path, git_folders: &[PathBuf]) -> bool {
+        let text = self.text(path);
+        let Some(named) = text.strip_prefix("gitdir:").map(|named| Path::new(named.trim())) else { return false };
+        let named = plainly(&self.base.join(path.parent().unwrap_or(Path::new(""))).join(named));
+        let top = self.base.join(".git");
+        let known = git_folders.iter().map(|folder| self.base.join(folder)).chain([top]);
+        known.chain(self.plan.common().map(Path::to_path_buf)).any(|known| {
+            let kind = named.strip_prefix(&known).ok().and_then(|below| below.components().next());
+            kind.is_some_and(|kind| ["worktrees", "modules"].iter().any(|name| kind.as_os_str() == *name))
+        })
     }
 
     /// Moves something out of the workspace; answers whether it is gone.
@@ -114,7 +205,7 @@ impl Inspection<'_> {
         let dot_git = Path::new(".git");
         match self.look(dot_git) {
             Some((_, _, FileType::Directory)) => self.git(dot_git),
-            Some(_) => self.unless_unchanged(dot_git, "git goes by what it points to"),
+            Some(_) => self.unless_unchanged(dot_git, LEADS),
             None => {}
         }
     }
@@ -123,11 +214,12 @@ impl Inspection<'_> {
         let elsewhere = "git goes by the configuration of the folder that it names";
         self.unless_unchanged(&folder.join("commondir"), elsewhere);
         self.settings(folder);
+        self.within(folder);
         for name in ["worktrees", "modules"] {
             let below = folder.join(name);
             match self.look(&below) {
                 Some((_, _, FileType::Directory)) => self.repositories_in(&below, 0),
-                Some(_) => self.unless_unchanged(&below, "git goes by what it points to"),
+                Some(_) => self.unless_unchanged(&below, LEADS),
                 None => {}
             }
         }
@@ -156,8 +248,68 @@ impl Inspection<'_> {
                     }
                 }
                 Some((_, _, FileType::RegularFile)) | None => {}
-                Some(_) => self.unless_unchanged(&path, "git goes by what it points to"),
+                Some(_) => self.unless_unchanged(&path, LEADS),
             }
+        }
+    }
+
+    /// What else of a git folder leads git to another place, or has it run something: none of it can be mounted, since git makes
+    /// and replaces it itself.
+    fn within(&mut self, folder: &Path) {
+        let by = self.by;
+        if by == By::Plan && self.plan.is_unchanged(&self.base.join(folder)) {
+            self.by = By::Time;
+        }
+        let mut next = vec![folder.to_path_buf()];
+        let mut entries = 0;
+        while let Some(path) = next.pop() {
+            let Some(open) = self.folder(&path) else { continue };
+            for (name, kind) in names(&open) {
+                entries += 1;
+                let path = path.join(&name);
+                match kind {
+                    FileType::Symlink => self.unless_unchanged(&path, "git writes where it leads"),
+                    // Objects are many, and by none of them git goes elsewhere; their folders are looked at.
+                    FileType::Directory if entries < MOST_ENTRIES && !is_full_of_objects(&path) => next.push(path),
+                    FileType::RegularFile if name == "git-rebase-todo" || path.ends_with("sequencer/todo") => {
+                        self.todo(&path);
+                    }
+                    FileType::RegularFile if path.ends_with("rebase-merge/strategy") => self.strategy(&path),
+                    FileType::RegularFile if path.ends_with("info/alternates") => self.alternates(&path),
+                    _ => {}
+                }
+            }
+        }
+        self.by = by;
+    }
+
+    /// A rebase in progress goes on, without what it would have run.
+    fn todo(&mut self, path: &Path) {
+        let text = self.text(path);
+        let runs = |line: &&str| matches!(line.split_whitespace().next(), Some("exec" | "x"));
+        if text.lines().any(|line| runs(&line)) && !self.is_unchanged(path) {
+            let kept: String = text.split_inclusive('\n').filter(|line| !runs(line)).collect();
+            self.replace(path, &kept, "`git rebase --continue` runs its exec lines; the rebase goes on without them");
+        }
+    }
+
+    /// Any other name is that of a program.
+    fn strategy(&mut self, path: &Path) {
+        if !["ort", "recursive", "resolve", "octopus", "ours", "subtree"].contains(&self.text(path).trim()) {
+            self.unless_unchanged(path, "git runs the program that it names");
+        }
+    }
+
+    /// Where git reads objects, too; and a push would send them.
+    fn alternates(&mut self, path: &Path) {
+        let text = self.text(path);
+        let objects = self.base.join(path.parent().and_then(Path::parent).unwrap_or(Path::new("")));
+        let is_within = |line: &str| {
+            let named = plainly(&objects.join(line.trim()));
+            named.starts_with(&self.plan.reach().workspace) || named.starts_with(&self.base)
+        };
+        if text.is_empty() || !text.lines().all(is_within) {
+            self.unless_unchanged(path, "git reads objects where it points to");
         }
     }
 
@@ -176,7 +328,7 @@ impl Inspection<'_> {
 
     /// Samples are never run.
     fn hooks(&mut self, folder: &Path) {
-        if self.plan.is_unchanged(&self.plan.reach().workspace.join(folder)) {
+        if self.is_unchanged(folder) {
             return;
         }
         match self.look(folder) {
@@ -187,7 +339,9 @@ impl Inspection<'_> {
             Some((_, _, FileType::Directory)) => {
                 for path in self.names(folder) {
                     let is_file = matches!(self.look(&path), Some((_, _, FileType::RegularFile)));
-                    if !is_file || path.extension().is_none_or(|end| end != "sample") {
+                    let is_sample = is_file && path.extension().is_some_and(|end| end == "sample");
+                    let is_new = self.by == By::Plan || self.has_changed(&path);
+                    if is_new && !is_sample {
                         self.move_out(&path, "git runs it");
                     }
                 }
@@ -216,7 +370,7 @@ impl Inspection<'_> {
 
     /// Of a configuration that was made while the command ran, what cannot run a program or lead elsewhere stays.
     fn config(&mut self, path: &Path) {
-        if self.look(path).is_none() || self.plan.is_unchanged(&self.plan.reach().workspace.join(path)) {
+        if self.look(path).is_none() || self.is_unchanged(path) {
             return;
         }
         let text = self.text(path);
@@ -224,7 +378,12 @@ impl Inspection<'_> {
         if !text.is_empty() && harmless == text {
             return;
         }
-        if !self.move_out(path, "git runs the programs that it names, or asks elsewhere") {
+        self.replace(path, &harmless, "git runs the programs that it names, or asks elsewhere");
+    }
+
+    /// Moves a file out, and writes what of it is harmless in its place.
+    fn replace(&mut self, path: &Path, harmless: &str, why: &str) {
+        if !self.move_out(path, why) {
             return;
         }
         let written = || -> io::Result<()> {
@@ -237,6 +396,14 @@ impl Inspection<'_> {
             self.said.push(format!("the harmless part of {} could not be written back: {error}", path.display()));
         }
     }
+}
+
+/// A folder of loose objects or of packs.
+fn is_full_of_objects(path: &Path) -> bool {
+    let is_in_objects = path.parent().is_some_and(|above| above.ends_with("objects"));
+    // A branch may be called so as well.
+    let is_ref = path.components().any(|part| ["refs", "logs"].iter().any(|name| part.as_os_str() == *name));
+    is_in_objects && !is_ref && path.file_name().is_some_and(|name| name != "info")
 }
 
 /// More than any configuration of a repository has.

@@ -4,6 +4,7 @@
 //! hostile tree holds, a mount is made where the plan says or not at all.
 
 use crate::mount::{Mount, Source};
+use crate::open::open_as_named;
 use crate::plan::{Plan, is_plain};
 use crate::tables;
 use rustix::fd::{AsFd, OwnedFd};
@@ -44,12 +45,6 @@ const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 const CHANGES: &str = ".changes";
 /// A destination is opened without following a link, within the folder that it was asked for in.
 const STRICT: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
-
-/// What lies at a path of the machine, reached through no link.
-pub(crate) fn open_as_named(path: &Path) -> rustix::io::Result<OwnedFd> {
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
-}
 
 /// Makes the plan's mounts, and makes them all there is.
 pub(crate) fn enter(plan: &Plan) -> Result<(), MountError> {

@@ -1,7 +1,9 @@
 //! Which mounts follow from a [`Reach`] on this machine, in the order in which they are made.
 
 use crate::mount::{Access, Mount, Source};
+use crate::open::{open_as_named, plainly};
 use crate::reach::{Backend, Reach, Write};
+use crate::search::{Kind, search};
 use crate::split::Split;
 use crate::tables;
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,11 @@ pub struct Plan {
     found: Vec<(PathBuf, Option<Identity>)>,
     /// Folders of which each entry was looked at, and a hash of the names.
     listed: Vec<(PathBuf, u64)>,
+    /// Inodes of the folders of the workspace that were searched for repositories and protected names; `None`: a limit ended
+    /// the search before all were.
+    searched: Option<Vec<u64>>,
+    /// The git folder outside of the workspace of which the workspace is a linked worktree.
+    common: Option<PathBuf>,
 }
 
 /// Which file or folder something is.
@@ -48,7 +55,14 @@ impl Identity {
 impl Plan {
     /// Looks at the machine.
     pub fn of(reach: &Reach) -> Self {
-        let mut plan = Self { mounts: Vec::new(), reach: reach.clone(), found: Vec::new(), listed: Vec::new() };
+        let mut plan = Self {
+            mounts: Vec::new(),
+            reach: reach.clone(),
+            found: Vec::new(),
+            listed: Vec::new(),
+            searched: None,
+            common: None,
+        };
         plan.system();
         plan.home();
         plan.programs();
@@ -84,6 +98,16 @@ impl Plan {
     pub(crate) fn is_unchanged(&self, path: &Path) -> bool {
         let before = self.found.iter().find_map(|(found, identity)| identity.filter(|_| found == path));
         before.is_some_and(|before| !before.is_link || Identity::of(path) == Some(before))
+    }
+
+    /// The folders that were searched, where all were.
+    pub(crate) fn searched(&self) -> Option<&[u64]> {
+        self.searched.as_deref()
+    }
+
+    /// The git folder outside of the workspace of which the workspace is a linked worktree.
+    pub(crate) fn common(&self) -> Option<&Path> {
+        self.common.as_deref()
     }
 
     /// Where on the machine something lies that the sandbox shows at a path.
@@ -129,7 +153,11 @@ impl Plan {
         let Ok(below) = path.strip_prefix(&self.reach.workspace) else { return false };
         let below = below.to_string_lossy().to_lowercase();
         let is_at = |name: &str| below == name || below.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
-        tables::PROTECTED.iter().any(|name| is_at(name)) || below.split('/').any(|part| part == ".git")
+        let is_at_top = tables::PROTECTED_AT_TOP.iter().any(|name| is_at(name));
+        let below = format!("/{below}/");
+        tables::PROTECTED.iter().any(|name| below.contains(&format!("/{name}/")))
+            || below.contains("/.git/")
+            || is_at_top
     }
 
     /// Writes it where whoever makes its sandbox [takes](Plan::taken) it: a command line is too short for a large one.
@@ -266,17 +294,71 @@ impl Plan {
         if !write {
             return;
         }
-        for name in tables::PROTECTED {
+        for name in tables::PROTECTED.iter().chain(tables::PROTECTED_AT_TOP) {
             self.protect(&workspace.join(name), &workspace);
         }
         // By it git takes a folder itself for a repository.
         self.look(&workspace.join("HEAD"));
         let dot_git = workspace.join(".git");
         match self.look(&dot_git) {
-            Some(Identity { is_folder: true, .. }) => self.git(&dot_git),
+            Some(Identity { is_folder: true, .. }) => {
+                self.git(&dot_git);
+                self.named_hooks(&dot_git, &workspace);
+            }
             // It leads out of the workspace, where it is not shown, or to a folder in it, which is compared afterwards.
             Some(Identity { is_link: true, .. }) | None => {}
             Some(_) => self.linked_worktree(&dot_git),
+        }
+        self.below(&workspace);
+    }
+
+    /// What lies deeper than the top. What this session has made itself is looked at afterwards alone, so that it can be removed;
+    /// and Landlock could only refuse whatever is new in each folder above it.
+    fn below(&mut self, workspace: &Path) {
+        /// Things that are mounted: each costs a command some 50 microseconds. What is beyond is looked at afterwards.
+        const MOST_MOUNTED: usize = 48;
+        let Ok(root) = open_as_named(workspace) else { return };
+        let search = search(&root, None);
+        self.searched = (!search.is_cut).then_some(search.folders);
+        if self.reach.backend == Backend::Landlock {
+            return;
+        }
+        for found in search.found.into_iter().take(MOST_MOUNTED) {
+            let path = workspace.join(&found.path);
+            match found.kind {
+                Kind::Protected if self.is_older(&path) => self.protect(&path, workspace),
+                Kind::Git if self.is_older(&path) => {
+                    for name in tables::GIT {
+                        self.protect(&path.join(name), workspace);
+                    }
+                    self.named_hooks(&path, path.parent().filter(|_| path.ends_with(".git")).unwrap_or(&path));
+                    for kind in ["worktrees", "modules"] {
+                        self.repositories_in(&path.join(kind), workspace, 0);
+                    }
+                }
+                Kind::Protected | Kind::Git | Kind::GitLink | Kind::Unreadable => {}
+            }
+        }
+    }
+
+    /// Whether something was there before the session was; also where the file system does not tell.
+    fn is_older(&self, path: &Path) -> bool {
+        born(&self.reach.private).is_none_or(|since| born(path).is_none_or(|born| born <= since))
+    }
+
+    /// The folder of hooks that a repository's configuration, or the user's, names in the workspace.
+    fn named_hooks(&mut self, folder: &Path, tree: &Path) {
+        let Reach { home, workspace, .. } = self.reach.clone();
+        for config in [folder.join("config"), home.join(".gitconfig"), home.join(".config/git/config")] {
+            for hooks in hooks_paths(&small_text(&config)) {
+                let hooks = plainly(
+                    &tree
+                        .join(hooks.strip_prefix("~/").map_or_else(|| PathBuf::from(&hooks), |below| home.join(below))),
+                );
+                if hooks.starts_with(&workspace) && hooks != workspace {
+                    self.protect(&hooks, &workspace);
+                }
+            }
         }
     }
 
@@ -325,8 +407,11 @@ impl Plan {
             if path.to_str().is_none() || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
-            for name in tables::GIT {
-                self.protect(&path.join(name), root);
+            // What the session has made can be removed again.
+            if self.is_older(&path) {
+                for name in tables::GIT {
+                    self.protect(&path.join(name), root);
+                }
             }
             if !path.join("HEAD").exists() {
                 self.repositories_in(&path, root, depth + 1);
@@ -347,6 +432,8 @@ impl Plan {
         let Some(common) = common.filter(|_| is_answered) else { return };
         self.look(common);
         self.git(common);
+        self.named_hooks(common, &self.reach.workspace.clone());
+        self.common = Some(common.to_path_buf());
     }
 
     /// In the place of mounts stands what is granted where it lies on the machine. A git folder is only read: what of it must
@@ -427,6 +514,21 @@ fn small_text(path: &Path) -> String {
     const MOST_BYTES: u64 = 8_192;
     let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= MOST_BYTES);
     if is_file { fs::read_to_string(path).unwrap_or_default() } else { String::new() }
+}
+
+/// When something was made; not every file system knows.
+fn born(path: &Path) -> Option<std::time::SystemTime> {
+    fs::symlink_metadata(path).ok()?.created().ok()
+}
+
+/// What a configuration of git says of a folder of hooks. Whatever might say it counts.
+fn hooks_paths(text: &str) -> Vec<String> {
+    let said = text.lines().filter_map(|line| {
+        let at = line.to_lowercase().find("hookspath")?;
+        let (_, value) = line.get(at..)?.split_once('=')?;
+        Some(value.trim().trim_matches('"').to_owned())
+    });
+    said.filter(|path| !path.is_empty()).collect()
 }
 
 /// Whether a path is one that a plan can hold: absolute, and without `.` and `..`.

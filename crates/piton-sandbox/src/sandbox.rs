@@ -6,12 +6,14 @@ use crate::inspect::inspect;
 use crate::mount::Source;
 use crate::plan::Plan;
 use crate::reach::{Backend, Network, Reach, Write};
+use crate::search::{self, Mark};
 use crate::{home, namespaces};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
+use std::sync::OnceLock;
 
 /// A sandbox that waits for its one command, or runs it. Dropped, it and all in it is killed.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub struct Sandbox {
     first: Child,
     channel: UnixStream,
     plan: Plan,
+    /// When the command was started.
+    began: OnceLock<Mark>,
 }
 
 impl Sandbox {
@@ -42,7 +46,7 @@ impl Sandbox {
             if plan.reach().backend == Backend::Namespaces {
                 namespaces::drop_capabilities()?;
             }
-            let sandbox = Self { first, channel, plan };
+            let sandbox = Self { first, channel, plan, began: OnceLock::new() };
             send(&sandbox.channel, &sandbox.plan)?;
             Ok(sandbox)
         };
@@ -67,6 +71,7 @@ impl Sandbox {
     /// Starts the command. Its home, `/tmp` and the like are what its environment says.
     pub fn start(&self, mut order: Order) -> io::Result<()> {
         self.plan.reach().settle(&mut order.env);
+        let _ = self.began.set(search::now());
         send(&self.channel, &order)
     }
 
@@ -78,9 +83,9 @@ impl Sandbox {
     /// Takes out of the workspace what the command has left there by which a program outside would run something later. To be
     /// called when nothing of the sandbox lives. Answers with what was done, a sentence each.
     pub fn inspect(&self) -> Vec<String> {
-        match self.plan.reach().write {
-            Write::Workspace => inspect(&self.plan),
-            Write::Nothing => Vec::new(),
+        match (self.plan.reach().write, self.began.get()) {
+            (Write::Workspace, Some(began)) => inspect(&self.plan, *began),
+            (Write::Workspace, None) | (Write::Nothing, _) => Vec::new(),
         }
     }
 

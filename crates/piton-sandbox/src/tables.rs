@@ -188,7 +188,7 @@ pub(crate) const CREDENTIALS: &[&str] = &[
     ".local/share/piton",
 ];
 
-/// At the top of a workspace: what another program runs or believes when a person opens the folder, whatever it holds.
+/// At any depth of a workspace: what another program runs or believes when a person opens the folder, whatever it holds.
 pub(crate) const PROTECTED: &[&str] = &[
     ".piton",
     ".claude",
@@ -209,15 +209,11 @@ pub(crate) const PROTECTED: &[&str] = &[
     ".cursorrules",
     ".husky/_",
     ".direnv",
-    ".bashrc",
-    ".bash_profile",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".gitconfig",
-    ".ssh",
 ];
+
+/// At the top of a workspace, which may be a home: below it these are files like others.
+pub(crate) const PROTECTED_AT_TOP: &[&str] =
+    &[".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".zprofile", ".gitconfig", ".ssh"];
 
 /// In a git folder: by what a later git writes or runs something elsewhere.
 pub(crate) const GIT: &[&str] =

@@ -74,16 +74,22 @@ const PROGRAMS: &[Program] = &[
     quiet("pwd", "LP", "logical physical", Texts),
     quiet("cd pushd popd", "LPe@n", "", Texts),
     quiet(
-        "dirs type which whereis hash/none",
+        "dirs type which whereis",
         "aplvctPfbmsu",
         "all skip-alias skip-dot skip-tilde skip-functions show-dot show-tilde tty-only read-alias",
         Texts,
     ),
     quiet("getopts", "", "", Texts),
     quiet(
-        "cat tac rev nl tail/none",
-        "AbeEnstTuvrh:b:d:f:i:l:n:p:s:v:w:",
-        "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting before regex separator= body-numbering= header-numbering= footer-numbering= line-increment= join-blank-lines= number-format= no-renumber number-separator= starting-line-number= number-width= section-delimiter=",
+        "cat tac rev",
+        "AbeEnstTuvrs:",
+        "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting before regex separator=",
+        Reads,
+    ),
+    quiet(
+        "nl",
+        "b:d:f:h:i:l:n:ps:v:w:",
+        "body-numbering= header-numbering= footer-numbering= line-increment= join-blank-lines= number-format= no-renumber number-separator= starting-line-number= number-width= section-delimiter=",
         Reads,
     ),
     quiet(
@@ -254,7 +260,7 @@ const PROGRAMS: &[Program] = &[
         ("", ""),
         PatternThenReads,
     ),
-    quiet("cloc tokei scc wc/lines", "", "json", Reads),
+    quiet("cloc tokei scc", "", "json", Reads),
     quiet(
         "ldd nm readelf size",
         "aCgDdhlnSsuvAtrW",
@@ -262,7 +268,7 @@ const PROGRAMS: &[Program] = &[
         Reads,
     ),
     quiet("zcat gzcat bzcat xzcat zstdcat", "fkqv", "", Reads),
-    quiet("tput clear reset/none", "T:", "", Texts),
+    quiet("tput clear", "T:", "", Texts),
     // What changes something, for its paths and hosts.
     acting(
         "rm rmdir unlink shred",
@@ -323,9 +329,24 @@ const ORDINARY: &str = "\
     eval source . command crontab at batch dmesg ip ifconfig python python3 node perl ruby php java awk sed find \
     git vim vi nano emacs less more pbcopy xclip open xdg-open screen tmux code";
 
+/// Programs that take commands in options, in files of settings given as words, or behind a subcommand of their own.
+const TAKE_COMMANDS: &str = "\
+    tar bsdtar rsync ssh scp sftp tmux screen man less more zip xterm gnome-terminal konsole expect gdb make gmake cmake ninja just task \
+    nix-shell vim vi nvim emacs sqlite3 psql mysql ftp telnet nc ncat socat mail mutt ansible vagrant docker podman kubectl openssl \
+    dpkg rpm systemd-run batch hyperfine inotifywait fswatch lftp vipe nmap tcpdump logrotate run-parts start-stop-daemon xvfb-run";
+
+/// Whether the arguments of a program may hold commands that it runs.
+pub(crate) fn takes_commands(name: &str) -> bool {
+    lists(TAKE_COMMANDS, name)
+}
+
 /// Whether a program stands in one of the tables.
 pub(crate) fn is_known(name: &str) -> bool {
-    row(name).is_some() || lists(ORDINARY, name) || special::is_special(name) || lists(VERSIONED, name)
+    row(name).is_some()
+        || lists(ORDINARY, name)
+        || lists(TAKE_COMMANDS, name)
+        || special::is_special(name)
+        || lists(VERSIONED, name)
 }
 
 /// Whether a list of names, with blanks between, has this one.

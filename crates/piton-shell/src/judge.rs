@@ -97,8 +97,14 @@ impl<'p> Judge<'p> {
                 self.note(UnknowableKind::Environment, name, span);
             }
         }
+        let read: Vec<String> = found
+            .simples
+            .iter()
+            .filter(|simple| fills(simple))
+            .flat_map(|simple| simple.words.iter().filter_map(Word::literal))
+            .collect();
         for (name, span) in &found.evaluated {
-            let filled = found.filled.iter().any(|(filled, _)| filled == name);
+            let filled = read.contains(name) || found.filled.iter().any(|(filled, _)| filled == name);
             let parameter = name.starts_with(|c: char| c.is_ascii_digit());
             if name.is_empty() || filled || parameter && !found.functions.is_empty() {
                 self.note(UnknowableKind::Code, name, span);
@@ -215,7 +221,9 @@ impl<'p> Judge<'p> {
             return;
         }
         let name = names.iter().find(|name| self.is_table(name)).unwrap_or(&names[0]).clone();
-        self.ran.push((program.text.trim_start_matches("./").to_string(), context.clone()));
+        if program.text.contains('/') {
+            self.ran.push((program.text.trim_start_matches("./").to_string(), context.clone()));
+        }
         if let Some(seen) = wrappers::look_through(&name, fields) {
             self.wrapped(&name, seen, fields, redirected, context);
             return;
@@ -228,9 +236,19 @@ impl<'p> Judge<'p> {
         if matches!(name.as_str(), "find" | "gfind") {
             self.found_by(arguments, &context);
         }
+        if let Some(at) = special::fd_runs(&name, arguments) {
+            let mut inner = context.clone();
+            inner.through.push(name.clone());
+            inner.depth += 1;
+            let command = [&arguments[at..], &[Field::unknown("{}")]].concat();
+            self.command(&command, Judged::of(Effect::ChangesNothing), inner);
+        }
         let mut judged = harmless::judge(&name, arguments);
         if special::is_interpreter(&name) {
             self.interpreter(&name, arguments, &mut judged, &context);
+        }
+        if judged.code.is_none() && (!judged.risky.is_empty() || harmless::takes_commands(&name)) {
+            judged.code = Some(arguments.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" "));
         }
         self.builtin(&name, arguments, &mut judged, &context);
         if !self.is_table(&name) && self.may_run(arguments) {
@@ -258,17 +276,11 @@ impl<'p> Judge<'p> {
             context.fed = true;
         }
         let outer = context.clone();
-        context.through.push(seen.shown);
+        let shown = seen.shown;
+        context.through.push(shown.clone());
         context.depth += 1;
         match seen.inside {
-            Inside::Nothing => {
-                let effect = if matches!(name, "env" | "xargs" | "time" | "nice" | "command") {
-                    Effect::ChangesNothing
-                } else {
-                    Effect::Unknown
-                };
-                self.part(fields, self.names_of(&fields[0].text), merge(Judged::of(effect), redirected), &outer);
-            }
+            Inside::Nothing => self.alone(name, fields, &shown, redirected, &outer),
             Inside::Unknowable => {
                 self.unknowable(UnknowableKind::Program, &outer.text.clone(), &outer);
                 self.part(
@@ -285,22 +297,27 @@ impl<'p> Judge<'p> {
             }
             Inside::Command(inner) => self.command(&inner, redirected, context),
             Inside::Code(words) => {
-                if !redirected.writes.is_empty() || !redirected.reads.is_empty() || name == "ssh" {
-                    let mut judged = merge(Judged::of(Effect::Unknown), redirected);
-                    judged.hosts.extend(
-                        fields
-                            .iter()
-                            .skip(1)
-                            .find(|field| !field.text.starts_with('-'))
-                            .and_then(|field| judged::host(&field.text)),
-                    );
-                    self.part(fields, self.names_of(&fields[0].text), judged, &outer);
+                if !redirected.writes.is_empty() || !redirected.reads.is_empty() || harmless::takes_commands(name) {
+                    self.alone(name, fields, &shown, redirected, &outer);
                 }
                 let open = words.iter().any(Field::is_open);
                 let text = words.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ");
                 self.read_code(Some(&Field { known: open.then_some(0), ..Field::literal(&text) }), &context);
             }
         }
+    }
+
+    /// The wrapper itself, where it runs nothing or does more than to run something.
+    fn alone(&mut self, name: &str, fields: &[Field], shown: &str, redirected: Judged, outer: &Context) {
+        let quiet = matches!(name, "env" | "xargs" | "time" | "nice" | "command");
+        let mut judged = merge(Judged::of(if quiet { Effect::ChangesNothing } else { Effect::Unknown }), redirected);
+        if harmless::takes_commands(name) {
+            judged.code = Some(shown.to_string());
+        }
+        if name == "ssh" {
+            judged.hosts.extend(shown.rsplit(' ').next().and_then(judged::host));
+        }
+        self.part(fields, self.names_of(&fields[0].text), judged, outer);
     }
 
     /// Where a wrapper could not be read: every word that could be the program is a part of its own, for a rule to see.
@@ -355,6 +372,9 @@ impl<'p> Judge<'p> {
         for part in &mut self.reading.parts[from..] {
             part.through.splice(0..0, context.through.iter().cloned());
             part.risky.extend(context.risky.iter().cloned());
+            if !context.risky.is_empty() {
+                part.effect = part.effect.at_least_unknown();
+            }
         }
     }
 
@@ -568,7 +588,8 @@ impl<'p> Judge<'p> {
             names,
             text: context.text.clone(),
             span: context.span.clone(),
-            effect: judged.effect,
+            // As somebody else, or elsewhere, even what only looks is a change of what can be seen.
+            effect: if context.risky.is_empty() { judged.effect } else { judged.effect.at_least_unknown() },
             reads: Vec::new(),
             writes: Vec::new(),
             unresolved_paths: Vec::new(),
@@ -596,6 +617,12 @@ impl<'p> Judge<'p> {
         found.cannot_know(what, text, span.clone());
         self.reading.unknowable.append(&mut found.unknowable);
     }
+}
+
+/// Whether a command gives values to the variables that it names.
+fn fills(simple: &Simple) -> bool {
+    let program = simple.words.first().and_then(Word::literal);
+    program.is_some_and(|program| ["read", "mapfile", "readarray", "printf", "getopts"].contains(&program.as_str()))
 }
 
 /// Configuration of git whose value is a command.

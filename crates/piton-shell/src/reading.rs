@@ -47,9 +47,17 @@ pub struct Part {
     pub risky: Vec<String>,
     /// Indexes in `words` of those whose text is known only when it runs. Each may be any number of words.
     pub unresolved: Vec<usize>,
-    /// Code in another language that the program is given as an argument (`awk`, `python -c`). A rule looks for the names
-    /// of denied programs in it.
+    /// Code that the program is given in its arguments: in another language (`awk`, `python -c`), or as a command in an option
+    /// (`tar --to-command=…`). A rule looks for the names of denied programs in it ([`Part::mentions`]).
     pub code: Option<String>,
+}
+
+impl Part {
+    /// Whether the code that the part carries has this program's name as a word.
+    pub fn mentions(&self, program: &str) -> bool {
+        let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '+');
+        self.code.as_deref().is_some_and(|code| code.split(|c| !inside(c)).any(|word| word == program))
+    }
 }
 
 /// What a part is known to do.
@@ -62,6 +70,13 @@ pub enum Effect {
     Changes,
     /// The program, or one of its options, is not in the tables.
     Unknown,
+}
+
+impl Effect {
+    /// The same, but not known to change nothing.
+    pub(crate) fn at_least_unknown(self) -> Self {
+        if self == Self::ChangesNothing { Self::Unknown } else { self }
+    }
 }
 
 /// Something that cannot be known from the text of a command.

@@ -246,6 +246,13 @@ pub(crate) fn find_runs(arguments: &[Field]) -> Option<Vec<Vec<Field>>> {
     Some(all)
 }
 
+/// Where the command begins that `fd` runs, if it runs one.
+pub(crate) fn fd_runs(name: &str, arguments: &[Field]) -> Option<usize> {
+    let runs = |field: &Field| matches!(field.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");
+    let at = arguments.iter().position(runs).filter(|_| matches!(name, "fd" | "fdfind"))?;
+    (at + 1 < arguments.len()).then_some(at + 1)
+}
+
 /// A word with `{}` in it: known up to there. What `find` puts there begins with one of its paths, not with a dash.
 fn found(field: &Field) -> Field {
     let known = field.text.find("{}").unwrap_or_default();

@@ -226,7 +226,7 @@ const WRAPPERS: &[Wrapper] = &[
     ),
     wrapper(
         "watch",
-        "bcdegn:prtwCq:",
+        "bcdegn:prtwxCq:",
         "beep color differences? errexit chgexit interval= precise no-rerun no-title no-wrap exec equexit=",
         0,
         &[Joins],

@@ -1,7 +1,8 @@
 //! The tables in `tests/cases`: what a command is taken for, and why. Columns, with tabs between: verdict, command, parts, reason.
 //!
 //! Verdicts: `safe` (known to change nothing), `unsafe`, `unknowable` (with what was found among the parts). In a command `⏎` is an
-//! end of line and `→` a tab; parts are words with blanks between, and stand between `‖`.
+//! end of line, `→` a tab and `\u{…}` any other character that is not seen; parts are words with blanks between, and stand between `‖`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use piton_shell::{ByName, Reading, read};
 use std::fmt::Write;
@@ -12,6 +13,18 @@ fn tables() -> Vec<(String, String)> {
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files.into_iter().map(|file| (file.display().to_string(), std::fs::read_to_string(&file).unwrap())).collect()
+}
+
+/// The command that a column stands for.
+fn decoded(column: &str) -> String {
+    let mut pieces = column.split("\\u{");
+    let mut text = pieces.next().unwrap_or_default().to_string();
+    for piece in pieces {
+        let (code, rest) = piece.split_once('}').unwrap();
+        text.push(u32::from_str_radix(code, 16).ok().and_then(char::from_u32).unwrap());
+        text.push_str(rest);
+    }
+    text.replace('⏎', "\n").replace('→', "\t")
 }
 
 fn verdict(reading: &Reading) -> &'static str {
@@ -44,7 +57,7 @@ fn every_command_of_the_tables_is_taken_for_what_it_is() {
             }
             let columns: Vec<&str> = line.split('\t').collect();
             let [expected, command, words, reason] = columns[..] else { panic!("{file}:{}: four columns", number + 1) };
-            let reading = read(&command.replace('⏎', "\n").replace('→', "\t"), &ByName);
+            let reading = read(&decoded(command), &ByName);
             let (found, found_words) = (verdict(&reading), parts(&reading));
             lines.push(format!("{expected}\t{command}\t{found_words}\t{reason}"));
             if found != expected || (found_words != words && !update) {

@@ -198,6 +198,161 @@ async fn what_would_be_run_later_does_not_stay() {
     }
 }
 
+/// The same, deeper than the top; each leaves what is named behind it unless it is taken away.
+const LEFT_BELOW: &[(&str, &str)] = &[
+    ("mkdir -p a/b/.vscode && echo x > a/b/.vscode/tasks.json", "a/b/.vscode"),
+    ("mkdir -p a && echo x > a/.envrc", "a/.envrc"),
+    ("mkdir -p a/.husky/_ && echo x > a/.husky/_/pre-commit", "a/.husky/_"),
+    ("git init -q a/b && echo x > a/b/.git/hooks/pre-commit", "a/b/.git/hooks/pre-commit"),
+    ("git init -q --bare a/bare && echo x > a/bare/hooks/post-update", "a/bare/hooks/post-update"),
+    ("git init -q a && ln -s /etc a/.git/logs", "a/.git/logs"),
+    ("git init -q --separate-git-dir=gd a/b", "a/b/.git"),
+    (
+        "git init -q a/b && mkdir c && mv a/b c/b && mkdir -p c/b/.git/remotes && echo URL: x > c/b/.git/remotes/o",
+        "c/b/.git/remotes",
+    ),
+    ("git init -q a && echo /elsewhere/objects > a/.git/objects/info/alternates", "a/.git/objects/info/alternates"),
+    // What is not searched is the way to nothing either.
+    ("mkdir -p node_modules/p/.vscode", "-"),
+    ("mv node_modules/p here", "here/.vscode"),
+    ("mkdir -p deep/er/.idea && chmod 311 deep/er", "deep/er/.idea"),
+];
+
+#[tokio::test]
+async fn what_would_be_run_later_does_not_stay_deeper_either() {
+    for backend in [piton_sandbox::Backend::Namespaces, piton_sandbox::Backend::Landlock] {
+        let mut place = Place::confined();
+        place.reach().backend = backend;
+        std::fs::create_dir(place.path("old")).unwrap();
+        repository(&place.path("old"));
+        place.put("mine/.vscode/tasks.json", "{}");
+        let before = std::fs::read(place.path("old/.git/config")).unwrap();
+        let mut number = 0;
+        for (left, gone) in LEFT_BELOW {
+            let (_, text) = run(&mut place, &mut number, left).await;
+            assert_eq!(text.contains("[sandbox: "), *gone != "-", "{backend:?} {left}: {text}");
+            assert!(place.path(gone).symlink_metadata().is_err(), "{backend:?} {left}: {text}");
+            for made in ["a", "c", "gd"] {
+                let _ = std::fs::remove_dir_all(place.path(made));
+            }
+        }
+        // Refused, or taken back.
+        run(&mut place, &mut number, "git -C old config core.fsmonitor x").await;
+        let hook = "cd a && echo x > .git/hooks/pre-commit; touch ../mine/new";
+        let (_, text) = run(&mut place, &mut number, &format!("git init -q a; {hook}")).await;
+        assert!(text.contains("a/.git/hooks/pre-commit was made"), "{backend:?}: {text}");
+        assert_eq!(std::fs::read(place.path("old/.git/config")).unwrap(), before, "{backend:?}");
+        assert_eq!(place.content("mine/.vscode/tasks.json"), b"{}", "{backend:?}: what was there stays");
+    }
+}
+
+#[tokio::test]
+async fn what_was_there_deeper_cannot_be_changed_and_what_the_session_made_can_be_removed() {
+    let mut place = Place::confined();
+    std::fs::create_dir_all(place.path("lib/old")).unwrap();
+    repository(&place.path("lib/old"));
+    place.put("lib/.vscode/tasks.json", "{}");
+    // It is what the session's own things are older than.
+    let private = place.reach().private.clone();
+    std::fs::create_dir_all(private).unwrap();
+    let mut number = 0;
+    for attack in [
+        "echo x >> lib/old/.git/config",
+        "echo x > lib/old/.git/hooks/pre-commit",
+        "mv lib/old/.git lib/old/git",
+        "mv lib other",
+        "echo x > lib/.vscode/tasks.json",
+    ] {
+        let (status, text) = run(&mut place, &mut number, attack).await;
+        assert_eq!(status, Status::Failed, "{attack}: {text}");
+    }
+    let author = "git -c user.name=a -c user.email=a@b";
+    for work in [
+        format!(
+            "cd lib/old && echo a > f && git add f && {author} commit -qm more && git checkout -qb b && git stash list"
+        ),
+        format!("git init -q new && cd new && {author} commit -q --allow-empty -m first && git config user.name me"),
+        "echo x > new/f && git -C new add f && git -C new worktree add -q ../tree && git -C new branch x".to_owned(),
+        "git -C new worktree remove ../tree && mv new newer && rm -r newer".to_owned(),
+    ] {
+        let (status, text) = run(&mut place, &mut number, &work).await;
+        assert_eq!(status, Status::Ok, "{work}: {text}");
+        assert!(!text.contains("[sandbox: "), "{work}: {text}");
+    }
+}
+
+/// By each of them a git outside would write or run elsewhere, in the repository at the top or in the one that it is a worktree of.
+const LEADS: &[&str] = &[
+    "rm -r .git/logs && ln -s /etc .git/logs",
+    "mkdir -p .git/logs/refs/x && ln -s /etc/passwd .git/logs/refs/x/y",
+    "echo /elsewhere/objects > .git/objects/info/alternates",
+    "mkdir .git/rebase-merge && echo 'exec touch /tmp/x' > .git/rebase-merge/git-rebase-todo",
+    "mkdir .git/rebase-merge && echo evil > .git/rebase-merge/strategy",
+    "mkdir .git/sequencer && echo 'x touch /tmp/x' > .git/sequencer/todo",
+];
+
+#[tokio::test]
+async fn what_leads_git_elsewhere_does_not_stay_in_a_worktree_either() {
+    for is_linked in [false, true] {
+        for lead in LEADS {
+            let mut place = Place::confined();
+            let workspace = place.cx.workspace.clone();
+            let main = if is_linked { workspace.parent().unwrap().join("main") } else { workspace.clone() };
+            std::fs::create_dir_all(&main).unwrap();
+            repository(&main);
+            if is_linked {
+                std::fs::remove_dir(&workspace).unwrap();
+                let added =
+                    Command::new("git").args(["worktree", "add", "-q"]).arg(&workspace).current_dir(&main).status();
+                assert!(added.unwrap().success());
+            }
+            let mut number = 0;
+            let lead = lead.replace(".git/", &format!("{}/.git/", main.display()));
+            let (status, text) = run(&mut place, &mut number, &lead).await;
+            assert_eq!(status, Status::Ok, "{lead}: {text}");
+            assert!(text.contains("[sandbox: "), "{lead}: {text}");
+            let seen = "find .git -type l; cat .git/objects/info/alternates .git/rebase-merge/strategy; grep -rE '^(x|exec) ' .git/rebase-merge .git/sequencer";
+            let looked = Command::new("sh").args(["-c", seen]).current_dir(&main).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&looked.stdout), "", "{lead}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_folder_of_hooks_that_a_configuration_names_is_protected() {
+    let mut place = Place::confined();
+    repository(&place.cx.workspace);
+    place.put(".githooks/pre-commit", "mine");
+    let named =
+        Command::new("git").args(["config", "core.hooksPath", ".githooks"]).current_dir(&place.cx.workspace).status();
+    assert!(named.unwrap().success());
+    let mut number = 0;
+    for attack in ["echo x > .githooks/pre-commit", "echo x > .githooks/post-commit", "mv .githooks other"] {
+        let (status, text) = run(&mut place, &mut number, attack).await;
+        assert_eq!(status, Status::Failed, "{attack}: {text}");
+    }
+    assert_eq!(place.content(".githooks/pre-commit"), b"mine");
+    let (status, text) = run(&mut place, &mut number, "echo x > f && git add f && git status --short").await;
+    assert_eq!(status, Status::Ok, "{text}");
+}
+
+#[tokio::test]
+async fn a_rebase_goes_on_over_calls_without_what_it_would_have_run() {
+    let mut place = Place::confined();
+    repository(&place.cx.workspace);
+    let mut number = 0;
+    let author = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b";
+    let begin = "git checkout -qb b && echo b > f && git add f && git commit -qm b && echo g > g && git add g && git commit -qm g && \
+                 git checkout -q - && echo a > f && git add f && git commit -qm a && git checkout -q b && git rebase -q - ; test -d .git/rebase-merge";
+    let (status, text) = run(&mut place, &mut number, &format!("{author}; {begin}")).await;
+    assert_eq!(status, Status::Ok, "{text}");
+    assert!(!text.contains("[sandbox: "), "{text}");
+    let end =
+        "echo ab > f && git add f && GIT_EDITOR=true git rebase --continue && test ! -d .git/rebase-merge && test -f g";
+    let (status, text) = run(&mut place, &mut number, &format!("{author}; {end}")).await;
+    assert_eq!(status, Status::Ok, "{text}");
+}
+
 #[tokio::test]
 async fn looking_at_what_is_left_follows_no_link() {
     let mut place = Place::confined();

@@ -78,6 +78,12 @@ const TRIES: &[Try] = &[
     (17, Attack, "bash", "mv .git/hooks .git/other && mv .git/other .git/hooks"),
     (18, AtTarget, "bash", "mkdir -p .claude && echo '{}' > .claude/settings.json"),
     (18, Attack, "write", ".vscode/tasks.json"),
+    (18, AtTarget, "bash", "mkdir -p sub/deep/.claude && echo '{}' > sub/deep/.claude/settings.json"),
+    (18, Attack, "write", "sub/deep/.vscode/tasks.json"),
+    (18, AtTarget, "bash", "git init -q far/new && echo true > far/new/.git/hooks/pre-commit"),
+    (18, AtTarget, "bash", "git init -q --bare far/bare && git -C far/bare config core.fsmonitor x"),
+    (18, AtTarget, "bash", "mkdir -p .git/rebase-merge && echo 'exec x' > .git/rebase-merge/git-rebase-todo"),
+    (18, AtTarget, "bash", "rm -fr .git/logs && ln -s {OUT} .git/logs"),
     (19, Attack, "bash", "git config core.fsmonitor x && git config --unset core.fsmonitor"),
     (25, AtTarget, "bash", "echo '# x' >> {HOME}/config.toml"),
     (25, AtTarget, "bash", "mkdir -p {HOME}/data && echo '{}' > {HOME}/data/trust.json"),
@@ -129,6 +135,22 @@ const TRIES: &[Try] = &[
     ),
     (0, WorkInNamespaces, "bash", "git checkout -q -b other && git checkout -q - && git branch -D other"),
     (0, WorkInNamespaces, "bash", "git worktree add -q sub/tree && git worktree remove sub/tree"),
+    (0, WorkInNamespaces, "bash", "git worktree add -q sub/kept && echo x > sub/kept/new"),
+    (0, WorkInNamespaces, "bash", "git worktree remove --force sub/kept"),
+    (
+        0,
+        Work,
+        "bash",
+        "git init -q sub/own && git -C sub/own -c user.name=a -c user.email=a@b commit -qm x --allow-empty",
+    ),
+    (0, Work, "bash", "git -C sub/own config user.name a && git -C sub/own checkout -qb other && rm -r sub/own"),
+    (
+        0,
+        WorkInNamespaces,
+        "bash",
+        "rm -rf .git/rebase-merge; export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; b=$(git branch --show-current); git checkout -qb side && \
+         git commit -q --author 'a <a@b>' --allow-empty -m side && git rebase -q $b && git checkout -q $b && git merge -q side && git stash list",
+    ),
     (0, WorkInNamespaces, "bash", "mkdir target && echo x > target/made && rm -r target"),
     (
         0,
@@ -271,10 +293,19 @@ impl Field {
             }
         }
         let (home, workspace) = (self.stage.home.path(), self.stage.workspace.path());
-        for made in [home.join("data/trust.json"), home.join("data/other.json"), workspace.join(".claude")] {
+        let within = [".claude", "sub/deep/.claude", "far/new/.git/hooks/pre-commit"].map(|name| workspace.join(name));
+        for made in [home.join("data/trust.json"), home.join("data/other.json")].into_iter().chain(within) {
             if made.exists() {
                 harmed.push(format!("{} was made", made.display()));
             }
+        }
+        for (file, word) in [("far/bare/config", "fsmonitor"), (".git/rebase-merge/git-rebase-todo", "exec")] {
+            if fs::read_to_string(workspace.join(file)).is_ok_and(|text| text.contains(word)) {
+                harmed.push(format!("{file} says {word}"));
+            }
+        }
+        if workspace.join(".git/logs").is_symlink() {
+            harmed.push(".git/logs leads elsewhere".to_owned());
         }
         if self.stage.home.read("config.toml").contains("# x") {
             harmed.push("Piton's configuration was changed".to_owned());

@@ -84,7 +84,9 @@ impl Runners {
             ExecutorError::NotStarted(format!("the runner {} cannot be started: {error}", runner.program.display()))
         };
         let plan = reach.map(Plan::of);
-        let told = plan.as_ref().map(Plan::hand_over).transpose().map_err(failed)?;
+        let no_sandbox =
+            |error: io::Error| ExecutorError::NotStarted(format!("the sandbox's own folder cannot be made: {error}"));
+        let told = plan.as_ref().map(Plan::hand_over).transpose().map_err(no_sandbox)?;
         let argv =
             runner.to([self.calls_dir.as_os_str()].into_iter().chain(told.as_ref().map(|file| file.as_os_str())));
         // The runner is ours; what it makes for its command, it is told with the plan.
