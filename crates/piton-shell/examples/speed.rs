@@ -1,0 +1,73 @@
+//! How long reading takes: `cargo run --release -p piton-shell --example speed`. Prints microseconds, the best of some runs.
+
+use piton_shell::{ByName, read};
+use std::time::Instant;
+
+#[expect(clippy::print_stdout, reason = "an example shows what it does")]
+fn main() {
+    let full = 256 * 1024;
+    let usual = "git status && cargo test --workspace 2>&1 | tail -n 20; for f in src/*.rs; do grep -n \"fn $f\" \"$f\" || echo 'none'; done\n";
+    let fill = |piece: &str, bytes: usize| piece.repeat(bytes / piece.len());
+    let around = |open: &str, close: &str| {
+        let deep = full / (open.len() + close.len());
+        format!("{}{}", open.repeat(deep), close.repeat(deep))
+    };
+    let all = [
+        ("a usual command of 2 KB", fill(usual, 2048)),
+        ("256 KB of usual commands", fill(usual, full)),
+        ("one quoted word", format!("echo '{}'", "a".repeat(full - 8))),
+        ("one bare word", "a".repeat(full)),
+        ("blanks", " ".repeat(full)),
+        ("continuations", "\\\n".repeat(full / 2)),
+        ("words", fill("a ", full)),
+        ("substitutions in each other", around("$(", ")")),
+        ("arithmetic in each other", around("$((", "))")),
+        ("arithmetic that is none", fill("$((", full)),
+        ("arithmetic that is none, in subscripts", fill("a[$((", full)),
+        ("parameters in each other", around("${x:-", "}")),
+        ("quotes in each other", fill("\"$(", full)),
+        ("backticks", fill("`", full)),
+        ("escaped backticks", fill("\\`", full)),
+        ("backslashes in backticks", format!("`{}`", "\\".repeat(full - 2))),
+        ("groups", around("{ ", ";}")),
+        ("subshells", around("(", ")")),
+        ("open braces", fill("{", full)),
+        ("braces that explode", fill("{a,b}", full)),
+        ("a long sequence", "echo {1..99999999}".to_string()),
+        ("sequences that multiply", "echo {1..70}{1..70}{1..70}".to_string()),
+        ("here-documents", fill("<<a ", full)),
+        ("a here-document that does not end", format!("cat <<E\n{}", fill("x\n", full - 8))),
+        ("cases", fill("case a in ", full)),
+        ("evals", fill("eval ", full)),
+        ("wrappers", fill("env ", full)),
+        ("shells", fill("sh -c ", full)),
+        ("functions", fill("a(){ ", full)),
+        ("redirections", fill(">a ", full)),
+        ("assignments", fill("a=b ", full)),
+        ("stars", fill("*", full)),
+        ("pipes", fill("a|", full)),
+        ("evals of quotes", {
+            let mut text = "rm x".to_string();
+            while text.len() < full / 2 && text.matches("eval").count() < 16 {
+                text = format!("eval '{}'", text.replace('\'', "'\\''"));
+            }
+            text.chars().take(full).collect()
+        }),
+    ];
+    let mut worst = 0;
+    for (name, command) in &all {
+        let runs = (0..5).map(|_| {
+            let start = Instant::now();
+            let reading = read(command, &ByName);
+            (
+                start.elapsed().as_micros(),
+                reading.parts.len(),
+                reading.unknowable.first().map(|unknowable| unknowable.what),
+            )
+        });
+        let (micros, parts, unknowable) = runs.min_by_key(|run| run.0).unwrap_or_default();
+        worst = worst.max(micros);
+        println!("{micros:>8} µs  {:>7} bytes  {parts:>5} parts  {name}  {unknowable:?}", command.len());
+    }
+    println!("{worst:>8} µs  worst");
+}

@@ -1,0 +1,219 @@
+//! `git`: its subcommands, and the options by which it writes files or runs programs.
+
+use crate::expand::Field;
+use crate::judged::{Judged, host};
+use crate::options::{Grammar, Token};
+use crate::reading::Effect;
+
+/// In front of the subcommand, and harmless.
+const GLOBAL: Grammar = Grammar {
+    short: "hv",
+    long: "no-pager no-optional-locks literal-pathspecs no-replace-objects version help html-path man-path info-path",
+};
+/// In front of the subcommand: another repository, configuration or programs. What git then runs is anybody's.
+const GLOBAL_ACTS: Grammar = Grammar {
+    short: "c:C:pP",
+    long: "config-env= exec-path? git-dir= work-tree= namespace= super-prefix= bare paginate attr-source= list-cmds=",
+};
+
+/// What commands that look at history take.
+const LOOK: Grammar = Grammar {
+    short: "abcCdDefghiklLmMnopqrRstuUvwWxXzBEFGSIA0123456789n:L:S:G:U:M?C?B?l:X?",
+    long: "oneline graph decorate? all branches? tags? remotes? stat? shortstat numstat name-only name-status patch no-patch raw summary patch-with-stat unified= color? no-color word-diff? word-diff-regex= color-words? color-moved? minimal patience histogram diff-algorithm= follow max-count= skip= since= after= until= before= author= committer= grep= invert-grep all-match regexp-ignore-case basic-regexp extended-regexp fixed-strings perl-regexp merges no-merges first-parent min-parents= max-parents= reverse date= date-order topo-order author-date-order relative-date pretty? format= abbrev-commit no-abbrev-commit abbrev? no-abbrev show-signature parents children left-right cherry-pick cherry-mark cherry full-history simplify-merges ancestry-path? cached staged merge-base no-index exit-code quiet check ignore-space-at-eol ignore-space-change ignore-all-space ignore-blank-lines ignore-submodules? submodule? diff-filter= find-renames? find-copies? find-copies-harder no-renames inter-hunk-context= function-context relative? no-relative text binary full-index src-prefix= dst-prefix= no-prefix no-ext-diff no-textconv pickaxe-all pickaxe-regex ita-invisible-in-index combined-all-paths cc remerge-diff dirstat? compact-summary walk-reflogs no-walk? do-walk boundary source use-mailmap mailmap no-decorate decorate-refs= decorate-refs-exclude= clear-decorations expand-tabs? notes? no-notes encoding= short branch porcelain? show-stash ahead-behind no-ahead-behind long verbose untracked-files? ignored? column? no-column renames no-rename null show-current list contains= no-contains= merged? no-merged? sort= points-at= ignore-case cached deleted others modified stage unmerged killed directory exclude= exclude-standard error-unmatch full-name deduplicate eol name-only recursive count show-toplevel show-prefix show-cdup git-dir is-inside-work-tree is-bare-repository is-inside-git-dir verify symbolic symbolic-full-name absolute-git-dir git-common-dir show-superproject-working-tree abbrev-ref? not default= get get-all get-regexp show-origin show-scope local global system name-only type= heads refs tags get-url upload-pack-none line-number files-with-matches files-without-match only-matching word-regexp invert-match max-depth= and or untracked no-index heading break show-function context= after-context= before-context= incremental porcelain line-porcelain root show-stats score-debug show-name show-number show-email ignore-rev= ignore-revs-file= batch-check? textconv-none exact-match candidates= dirty? broken? always match= long exclude= first-parent tags-only allow-unknown-type numbered email group= zero end-of-options include-root-refs",
+};
+/// What writes a file or runs a program in commands that else only look.
+const LOOK_ACTS: Grammar = Grammar {
+    short: "O:",
+    long: "output= output-directory= ext-diff textconv open-files-in-pager? exec= upload-pack= receive-pack= contents= filters batch batch-command",
+};
+
+/// Subcommands that only look, whatever operands they have.
+const LOOKS: &str = "\
+    status log diff show shortlog blame annotate whatchanged rev-parse rev-list ls-files ls-tree describe \
+    name-rev merge-base cat-file for-each-ref show-ref diff-tree diff-index diff-files count-objects grep \
+    check-ignore check-attr cherry range-diff version help var show-branch verify-commit verify-tag";
+
+/// What a git command does.
+pub(crate) fn judge(arguments: &[Field]) -> Judged {
+    let mut judged = Judged::of(Effect::ChangesNothing);
+    let mut at = 0;
+    while let Some(field) = arguments.get(at) {
+        if field.splits || field.may_be_option() {
+            judged.may_act(&field.text);
+            return judged;
+        }
+        match GLOBAL_ACTS.token(&arguments[at..]) {
+            Token::Option { words, .. } => {
+                judged.acts(&field.text);
+                // The value is a part of what a rule must name.
+                judged.risky.extend(arguments.get(at + 1).filter(|_| words == 2).map(|value| value.text.clone()));
+                at += words;
+                continue;
+            }
+            Token::Cluster(_) | Token::End | Token::Operand | Token::Unknown => {}
+        }
+        match GLOBAL.token(&arguments[at..]) {
+            Token::Option { words, .. } => at += words,
+            Token::Operand => break,
+            Token::Cluster(_) | Token::End | Token::Unknown => {
+                judged.acts(&field.text);
+                at += 1;
+            }
+        }
+    }
+    let (Some(subcommand), rest) = (arguments.get(at), arguments.get(at + 1..).unwrap_or_default()) else {
+        return judged;
+    };
+    subcommand_of(&subcommand.text, rest, &mut judged);
+    judged
+}
+
+fn subcommand_of(name: &str, rest: &[Field], judged: &mut Judged) {
+    let (mut operands, mut options) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    let mut ended = false;
+    while let Some(field) = rest.get(at) {
+        if ended || !field.text.starts_with('-') {
+            if field.may_be_option() && !ended {
+                judged.may_act(&field.text);
+            }
+            operands.push(field);
+            at += 1;
+            continue;
+        }
+        options.push(field.text.as_str());
+        if field.text == "--" {
+            ended = true;
+            at += 1;
+            continue;
+        }
+        at += option(name, rest, at, judged);
+    }
+    let no_operands = operands.is_empty();
+    let first = operands.first().map(|field| field.text.as_str());
+    let has = |wanted: &[&str]| options.iter().any(|option| wanted.contains(option));
+    let looks = match name {
+        name if LOOKS.split_whitespace().any(|known| known == name) => true,
+        "branch" => {
+            has(&["--list", "-l", "--show-current", "--contains", "--merged", "--no-merged", "--points-at"])
+                || no_operands
+        }
+        "tag" => has(&["--list", "-l", "--contains", "--merged", "--points-at"]) || no_operands,
+        "remote" => no_operands || matches!(first, Some("get-url")),
+        "stash" => matches!(first, Some("list" | "show")),
+        "worktree" | "bundle" => matches!(first, Some("list" | "list-heads")),
+        "submodule" => no_operands || matches!(first, Some("status" | "summary")),
+        "reflog" => no_operands || matches!(first, Some("show")),
+        "notes" => no_operands || matches!(first, Some("list" | "show")),
+        "config" => {
+            has(&["--get", "--get-all", "--get-regexp", "--list", "-l"]) || matches!(first, Some("get" | "list"))
+        }
+        "symbolic-ref" => operands.len() == 1 && !has(&["-d", "--delete"]),
+        "bisect" => matches!(first, Some("log" | "view")),
+        _ => false,
+    };
+    // Letters that only look in `log`, but delete or move in these.
+    let letters =
+        matches!(name, "branch" | "tag" | "remote" | "config" | "reflog" | "symbolic-ref" | "stash" | "worktree");
+    let changes = letters && options.iter().any(|option| !harmless_here(option));
+    if !looks || changes {
+        judged.effect = Effect::Changes;
+    }
+    judged.hosts.extend(
+        operands
+            .iter()
+            .filter(|field| field.text.contains("://") || (name == "clone" && field.text.contains('@')))
+            .filter_map(|field| host(&field.text))
+            .map(|host| host.split(':').next().unwrap_or_default().to_string()),
+    );
+    // `ext::` runs a program.
+    for field in operands.iter().filter(|field| field.text.contains("::")) {
+        if matches!(name, "clone" | "fetch" | "pull" | "push" | "ls-remote" | "remote" | "submodule") {
+            judged.acts(&field.text);
+        }
+    }
+}
+
+/// Takes the option at `at`; how many words it is.
+fn option(name: &str, rest: &[Field], at: usize, judged: &mut Judged) -> usize {
+    let text = &rest[at].text;
+    // `-O<orderfile>` of diff reads a file; of grep it runs a pager. `--textconv` is on for them anyway.
+    match LOOK_ACTS.token(&rest[at..]) {
+        Token::Option { words, value, name: option } => {
+            judged.acts(text);
+            if let Some(value) = value.filter(|_| option.starts_with("output")) {
+                judged.writes.push(if words == 2 { rest[at + 1].clone() } else { Field::literal(value) });
+            }
+            return words;
+        }
+        Token::Cluster(_) | Token::End | Token::Operand | Token::Unknown => {}
+    }
+    match LOOK.token(&rest[at..]) {
+        Token::Option { words, .. }
+            if words == 2
+                && matches!(name, "branch" | "tag" | "remote" | "stash" | "status" | "show-ref")
+                && !text.starts_with("--") =>
+        {
+            1
+        }
+        Token::Option { words, .. } => words.min(rest.len() - at),
+        Token::Cluster(_) if !text.contains('O') => 1,
+        Token::Cluster(_) | Token::End | Token::Operand | Token::Unknown => {
+            judged.unsure();
+            if LOOKS.split_whitespace().any(|known| known == name) {
+                judged.risky.push(text.clone());
+            }
+            1
+        }
+    }
+}
+
+fn harmless_here(option: &str) -> bool {
+    let long = option.strip_prefix("--").map(|long| long.split('=').next().unwrap_or_default());
+    match long {
+        Some("") => true,
+        Some(long) => [
+            "list",
+            "show-current",
+            "contains",
+            "no-contains",
+            "merged",
+            "no-merged",
+            "points-at",
+            "sort",
+            "format",
+            "verbose",
+            "all",
+            "remotes",
+            "color",
+            "no-color",
+            "column",
+            "no-column",
+            "ignore-case",
+            "abbrev",
+            "no-abbrev",
+            "get",
+            "get-all",
+            "get-regexp",
+            "show-origin",
+            "show-scope",
+            "local",
+            "global",
+            "system",
+            "name-only",
+            "type",
+            "null",
+            "short",
+            "quiet",
+            "porcelain",
+            "stat",
+            "patch",
+            "oneline",
+            "date",
+            "max-count",
+            "all-names",
+        ]
+        .contains(&long),
+        None => option[1..].chars().all(|letter| "avrlqnzip0123456789".contains(letter)),
+    }
+}

@@ -1,0 +1,680 @@
+//! From simple commands to parts: wrappers are looked through, code in strings is read, programs are judged by their arguments.
+
+use crate::environment::steers;
+use crate::expand::{self, Field};
+use crate::harmless;
+use crate::judged::{self, Judged};
+use crate::limits::{MOST_NESTING, MOST_NODES};
+use crate::parse::{self, Place};
+use crate::places::Places;
+use crate::programs::Programs;
+use crate::reading::{Effect, Part, Reading, UnknowableKind};
+use crate::shells;
+use crate::special;
+use crate::syntax::{Direction, Found, Redirect, Simple, Word};
+use crate::wrappers::{self, Inside, Seen};
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// Reads a whole command, and code within it.
+pub(crate) struct Judge<'p> {
+    programs: &'p dyn Programs,
+    reading: Reading,
+    functions: HashSet<String>,
+    /// Files that the command itself writes: to run one of them is to run what it made.
+    written: Vec<String>,
+    ran: Vec<(String, Context)>,
+    places: Places,
+    /// Folders that the command moves to once its part is made.
+    moves: Vec<Field>,
+    nodes: usize,
+}
+
+/// Where a simple command stands.
+#[derive(Debug, Clone)]
+struct Context {
+    text: String,
+    span: Range<usize>,
+    depth: usize,
+    fed: bool,
+    /// The text that its input is, where that is known.
+    input: Option<String>,
+    through: Vec<String>,
+    risky: Vec<String>,
+}
+
+impl<'p> Judge<'p> {
+    pub(crate) fn new(programs: &'p dyn Programs) -> Self {
+        Self {
+            programs,
+            reading: Reading::default(),
+            functions: HashSet::new(),
+            written: Vec::new(),
+            ran: Vec::new(),
+            places: Places::default(),
+            moves: Vec::new(),
+            nodes: 0,
+        }
+    }
+
+    /// What was found, once all is read.
+    pub(crate) fn finish(mut self) -> Reading {
+        for (program, context) in std::mem::take(&mut self.ran) {
+            if self.written.contains(&program) {
+                self.unknowable(UnknowableKind::Code, &program, &context);
+            }
+        }
+        self.reading.parts.sort_by_key(|part| part.span.start);
+        self.reading.unknowable.dedup();
+        self.reading
+    }
+
+    /// Reads a text: the command itself, or code in it.
+    pub(crate) fn code(&mut self, text: &str, place: Place) {
+        let depth = place.depth;
+        let mut found = Found { nodes: self.nodes, ..Found::default() };
+        parse::parse(text, place, &mut found);
+        self.nodes = found.nodes;
+        self.reading.unknowable.append(&mut found.unknowable);
+        self.names(&found);
+        let mut simples = std::mem::take(&mut found.simples);
+        simples.sort_by_key(|simple| simple.span.start);
+        for simple in &simples {
+            self.simple(simple, &found, depth);
+        }
+    }
+
+    /// What functions, loops, expansions and arithmetic do to names.
+    fn names(&mut self, found: &Found) {
+        for (name, span) in &found.functions {
+            if self.is_known(name) {
+                self.note(UnknowableKind::Shadow, name, span);
+            }
+            self.functions.insert(name.clone());
+        }
+        for (name, span) in &found.set {
+            if steers(name) {
+                self.note(UnknowableKind::Environment, name, span);
+            }
+        }
+        let read: Vec<String> = found
+            .simples
+            .iter()
+            .filter(|simple| fills(simple))
+            .flat_map(|simple| simple.words.iter().filter_map(Word::literal))
+            .collect();
+        for (name, span) in &found.evaluated {
+            let filled = read.contains(name) || found.filled.iter().any(|(filled, _)| filled == name);
+            let parameter = name.starts_with(|c: char| c.is_ascii_digit());
+            if name.is_empty() || filled || parameter && !found.functions.is_empty() {
+                self.note(UnknowableKind::Code, name, span);
+            }
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple, found: &Found, depth: usize) {
+        let mut context = Context {
+            text: simple.text.clone(),
+            span: simple.span.clone(),
+            depth,
+            fed: simple.fed,
+            input: None,
+            through: Vec::new(),
+            risky: Vec::new(),
+        };
+        for assignment in &simple.assignments {
+            self.assigned(&assignment.name, assignment.value.literal().as_deref(), &context);
+        }
+        let mut judged = Judged::of(Effect::ChangesNothing);
+        for redirect in &simple.redirects {
+            self.redirect(redirect, found, &mut judged, &mut context);
+        }
+        match self.expand(&simple.words) {
+            Ok(fields) if fields.is_empty() => {
+                if !simple.redirects.is_empty() || !simple.assignments.is_empty() {
+                    self.part(&[], Vec::new(), judged, &context);
+                }
+            }
+            Ok(fields) => self.command(&fields, judged, context),
+            Err(expand::TooMany) => self.unknowable(UnknowableKind::TooLarge, &simple.text, &context),
+        }
+    }
+
+    fn expand(&mut self, words: &[Word]) -> Result<Vec<Field>, expand::TooMany> {
+        let mut budget = (2 * MOST_NODES).saturating_sub(self.nodes);
+        let before = budget;
+        let mut fields = Vec::new();
+        for word in words {
+            fields.extend(expand::fields(word, &mut budget)?);
+        }
+        self.nodes += (before - budget).saturating_sub(words.len());
+        if self.nodes > MOST_NODES { Err(expand::TooMany) } else { Ok(fields) }
+    }
+
+    /// A variable gets a value: in front of a command, alone, or by `env`.
+    fn assigned(&mut self, name: &str, value: Option<&str>, context: &Context) {
+        if steers(name) {
+            self.unknowable(UnknowableKind::Environment, name, context);
+        }
+        // Arithmetic, `${!name}` and prompts would run it.
+        if value.is_some_and(holds_code) {
+            self.unknowable(UnknowableKind::Code, name, context);
+        }
+    }
+
+    fn redirect(&mut self, redirect: &Redirect, found: &Found, judged: &mut Judged, context: &mut Context) {
+        let target = match redirect.direction {
+            Direction::HereDocument(index) => {
+                if redirect.input {
+                    context.input.clone_from(&found.bodies[index]);
+                }
+                return;
+            }
+            Direction::HereString => {
+                if redirect.input {
+                    context.input = redirect.target.literal();
+                }
+                return;
+            }
+            Direction::Read | Direction::Write | Direction::ReadWrite | Direction::Duplicate => &redirect.target,
+        };
+        let mut budget = 2;
+        let fields = expand::fields(target, &mut budget).unwrap_or_else(|_| vec![Field::unknown("…")]);
+        for field in fields {
+            let text = field.text.as_str();
+            let descriptor = text.trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+            match redirect.direction {
+                Direction::Duplicate if descriptor => {}
+                _ if matches!(text, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/tty")
+                    || text.starts_with(">(")
+                    || text.starts_with("<(") => {}
+                _ if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") => {
+                    judged.effect = Effect::Changes;
+                    let mut pieces = text.split('/').skip(3);
+                    let host = pieces.next().unwrap_or_default();
+                    judged.hosts.push(pieces.next().map_or(host.to_string(), |port| format!("{host}:{port}")));
+                }
+                Direction::Read => judged.reads.push(field),
+                _ => {
+                    judged.effect = Effect::Changes;
+                    judged.writes.push(field);
+                }
+            }
+        }
+    }
+
+    /// A command: its words, with what its redirections already did.
+    fn command(&mut self, fields: &[Field], redirected: Judged, context: Context) {
+        if context.depth > MOST_NESTING {
+            self.unknowable(UnknowableKind::TooLarge, &context.text.clone(), &context);
+            return;
+        }
+        let Some(program) = fields.first() else { return };
+        if program.is_open() || program.text.starts_with('=') {
+            self.unknowable(UnknowableKind::Program, &program.text, &context);
+            self.part(fields, vec![program.text.clone()], merge(Judged::of(Effect::Unknown), redirected), &context);
+            return;
+        }
+        let names = self.names_of(&program.text);
+        if self.functions.contains(&program.text) {
+            self.part(fields, names, merge(Judged::of(Effect::Unknown), redirected), &context);
+            return;
+        }
+        let name = names.iter().find(|name| self.is_table(name)).unwrap_or(&names[0]).clone();
+        if program.text.contains('/') {
+            self.ran.push((program.text.trim_start_matches("./").to_string(), context.clone()));
+        }
+        if let Some(seen) = wrappers::look_through(&name, fields) {
+            self.wrapped(&name, seen, fields, redirected, context);
+            return;
+        }
+        let arguments = &fields[1..];
+        if shells::runs_code(&name) {
+            self.shell(&name, fields, redirected, context);
+            return;
+        }
+        if matches!(name.as_str(), "find" | "gfind") {
+            self.found_by(arguments, &context);
+        }
+        if let Some(at) = special::fd_runs(&name, arguments) {
+            let mut inner = context.clone();
+            inner.through.push(name.clone());
+            inner.depth += 1;
+            let command = [&arguments[at..], &[Field::unknown("{}")]].concat();
+            self.command(&command, Judged::of(Effect::ChangesNothing), inner);
+        }
+        let mut judged = harmless::judge(&name, arguments);
+        if special::is_interpreter(&name) {
+            self.interpreter(&name, arguments, &mut judged, &context);
+        }
+        if judged.code.is_none() && (!judged.risky.is_empty() || harmless::takes_commands(&name)) {
+            judged.code = Some(arguments.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" "));
+        }
+        self.builtin(&name, arguments, &mut judged, &context);
+        if !self.is_table(&name) && self.may_run(arguments) {
+            self.unknowable(UnknowableKind::Runner, &context.text.clone(), &context);
+        }
+        self.part(fields, names, merge(judged, redirected), &context);
+    }
+
+    /// What a wrapper runs.
+    fn wrapped(&mut self, name: &str, seen: Seen, fields: &[Field], redirected: Judged, mut context: Context) {
+        for (variable, value) in &seen.assignments {
+            self.assigned(variable, Some(value), &context);
+        }
+        if name == "exec" && matches!(seen.inside, Inside::Nothing)
+            || name == "command" && fields.get(1).is_some_and(|field| matches!(field.text.as_str(), "-v" | "-V"))
+        {
+            self.part(fields, vec![name.to_string()], merge(Judged::of(Effect::ChangesNothing), redirected), &context);
+            return;
+        }
+        if seen.elevates {
+            context.risky.push(fields[0].text.clone());
+        }
+        if !seen.keeps_input {
+            context.input = None;
+            context.fed = true;
+        }
+        let outer = context.clone();
+        let shown = seen.shown;
+        context.through.push(shown.clone());
+        context.depth += 1;
+        match seen.inside {
+            Inside::Nothing => self.alone(name, fields, &shown, redirected, &outer),
+            Inside::Unknowable => {
+                self.unknowable(UnknowableKind::Program, &outer.text.clone(), &outer);
+                self.part(
+                    fields,
+                    self.names_of(&fields[0].text),
+                    merge(Judged::of(Effect::Unknown), redirected),
+                    &outer,
+                );
+                self.suspects(&fields[1..], &context);
+            }
+            // `flock file -c code`, and a wrapper's own help.
+            Inside::Command(inner) if name == "flock" && inner[0].text == "-c" => {
+                self.read_code(inner.get(1), &context);
+            }
+            Inside::Command(inner) => self.command(&inner, redirected, context),
+            Inside::Code(words) => {
+                if !redirected.writes.is_empty() || !redirected.reads.is_empty() || harmless::takes_commands(name) {
+                    self.alone(name, fields, &shown, redirected, &outer);
+                }
+                let open = words.iter().any(Field::is_open);
+                let text = words.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ");
+                self.read_code(Some(&Field { known: open.then_some(0), ..Field::literal(&text) }), &context);
+            }
+        }
+    }
+
+    /// The wrapper itself, where it runs nothing or does more than to run something.
+    fn alone(&mut self, name: &str, fields: &[Field], shown: &str, redirected: Judged, outer: &Context) {
+        let quiet = matches!(name, "env" | "xargs" | "time" | "nice" | "command");
+        let mut judged = merge(Judged::of(if quiet { Effect::ChangesNothing } else { Effect::Unknown }), redirected);
+        if harmless::takes_commands(name) {
+            judged.code = Some(shown.to_string());
+        }
+        if name == "ssh" {
+            judged.hosts.extend(shown.rsplit(' ').next().and_then(judged::host));
+        }
+        self.part(fields, self.names_of(&fields[0].text), judged, outer);
+    }
+
+    /// Where a wrapper could not be read: every word that could be the program is a part of its own, for a rule to see.
+    fn suspects(&mut self, fields: &[Field], context: &Context) {
+        for (at, field) in fields.iter().enumerate() {
+            if self.is_known(&field.text) && !field.is_open() {
+                let names = self.names_of(&field.text);
+                self.part(&fields[at..], names, Judged::of(Effect::Unknown), context);
+            }
+        }
+    }
+
+    /// A shell, or a builtin that runs a text.
+    fn shell(&mut self, name: &str, fields: &[Field], redirected: Judged, mut context: Context) {
+        let arguments = &fields[1..];
+        let code = shells::code(name, arguments);
+        let effect = if (matches!(code, shells::Code::Input) && context.input.is_some())
+            || matches!(code, shells::Code::None | shells::Code::Text(_))
+        {
+            Effect::ChangesNothing
+        } else {
+            Effect::Unknown
+        };
+        self.part(fields, self.names_of(&fields[0].text), merge(Judged::of(effect), redirected), &context);
+        context.through.push(fields[0].text.clone());
+        context.depth += 1;
+        match code {
+            shells::Code::None => {}
+            shells::Code::Text(field) => self.read_code(Some(&field), &context),
+            shells::Code::Input => match context.input.take() {
+                Some(text) => self.read_code(Some(&Field::literal(&text)), &context),
+                None => self.unknowable(UnknowableKind::Code, &context.text.clone(), &context),
+            },
+            shells::Code::Elsewhere => self.unknowable(UnknowableKind::Code, &context.text.clone(), &context),
+            shells::Code::Alias => self.unknowable(UnknowableKind::Shadow, &context.text.clone(), &context),
+        }
+    }
+
+    /// Reads code, as deep as the command that runs it.
+    fn read_code(&mut self, code: Option<&Field>, context: &Context) {
+        let Some(code) = code else { return };
+        let from = self.reading.parts.len();
+        if code.is_open() {
+            self.unknowable(UnknowableKind::Code, &code.text, context);
+        }
+        if context.depth > MOST_NESTING {
+            self.unknowable(UnknowableKind::TooLarge, &code.text, context);
+            return;
+        }
+        let place = Place { within: Some(context.span.clone()), depth: context.depth, fed: context.fed };
+        self.code(&code.text, place);
+        for part in &mut self.reading.parts[from..] {
+            part.through.splice(0..0, context.through.iter().cloned());
+            part.risky.extend(context.risky.iter().cloned());
+            if !context.risky.is_empty() {
+                part.effect = part.effect.at_least_unknown();
+            }
+        }
+    }
+
+    /// The commands that `find` runs.
+    fn found_by(&mut self, arguments: &[Field], context: &Context) {
+        let Some(commands) = special::find_runs(arguments) else {
+            self.unknowable(UnknowableKind::Program, &context.text, context);
+            return;
+        };
+        for command in commands {
+            let mut inner = context.clone();
+            inner.through.push("find".to_string());
+            inner.depth += 1;
+            // A file name in the middle of code is code.
+            let code = command.iter().skip(1).any(|field| {
+                field.text.contains("{}")
+                    && field.text != "{}"
+                    && field.text != "./{}"
+                    && field.text.contains([' ', ';', '|', '&'])
+            });
+            if code
+                && command
+                    .first()
+                    .is_some_and(|field| self.names_of(&field.text).iter().any(|name| shells::runs_code(name)))
+            {
+                self.unknowable(UnknowableKind::Code, &inner.text.clone(), &inner);
+            }
+            self.command(&command, Judged::of(Effect::ChangesNothing), inner);
+        }
+    }
+
+    fn interpreter(&mut self, name: &str, arguments: &[Field], judged: &mut Judged, context: &Context) {
+        let script = arguments
+            .iter()
+            .find(|field| !field.text.starts_with('-'))
+            .map(|field| field.text.trim_start_matches("./").to_string());
+        let version = judged.effect == Effect::ChangesNothing;
+        if !version && special::reads_code_from_input(name, arguments) {
+            match context.input.clone() {
+                Some(text) => judged.code = Some(text),
+                None => self.unknowable(UnknowableKind::Code, &context.text, context),
+            }
+        }
+        if let Some(script) = script {
+            self.ran.push((script, context.clone()));
+        }
+        let open = arguments.iter().any(Field::is_open);
+        if judged.code.is_some()
+            && open
+            && arguments
+                .iter()
+                .any(|field| field.is_open() && judged.code.as_deref().is_some_and(|code| code.contains(&field.text)))
+        {
+            self.unknowable(UnknowableKind::Code, &context.text, context);
+        }
+    }
+
+    /// Builtins that set variables, move to another folder, or evaluate their arguments.
+    fn builtin(&mut self, name: &str, arguments: &[Field], judged: &mut Judged, context: &Context) {
+        match name {
+            "cd" | "pushd" | "popd" => {
+                let target = arguments.iter().find(|field| !field.text.starts_with('-') || field.text == "-");
+                judged.reads.extend(target.filter(|field| field.text != "-").cloned());
+                // Without an argument it is the home folder.
+                let home = Field::unknown("~");
+                self.moves.push(target.cloned().unwrap_or(home));
+            }
+            "export" | "declare" | "typeset" | "local" | "readonly" | "read" | "unset" | "printf" | "test" | "["
+            | "let" | "mapfile" | "readarray" | "getopts" | "wait" => {
+                for field in arguments {
+                    let variable = field.text.split(['=', '[', '+']).next().unwrap_or_default();
+                    if matches!(name, "test" | "[") {
+                        continue;
+                    }
+                    if steers(variable) && (name != "printf" || arguments[0].text.starts_with("-v")) {
+                        self.unknowable(UnknowableKind::Environment, variable, context);
+                    }
+                }
+                let format = name == "printf" && !arguments.first().is_some_and(|field| field.text.starts_with("-v"));
+                let compares = matches!(name, "test" | "[")
+                    && !arguments.iter().any(|field| field.text == "-v" || field.text == "-R");
+                if !format && !compares && arguments.iter().any(|field| !field.is_open() && holds_code(&field.text)) {
+                    self.unknowable(UnknowableKind::Code, &context.text, context);
+                }
+                if name == "let" && arguments.iter().any(Field::is_open) {
+                    self.unknowable(UnknowableKind::Code, &context.text, context);
+                }
+                if matches!(name, "mapfile" | "readarray") && arguments.iter().any(|field| field.text.starts_with("-C"))
+                {
+                    self.unknowable(UnknowableKind::Code, &context.text, context);
+                }
+                if judged.effect == Effect::Unknown
+                    && matches!(
+                        name,
+                        "export" | "declare" | "typeset" | "local" | "readonly" | "let" | "mapfile" | "readarray"
+                    )
+                {
+                    judged.effect = Effect::ChangesNothing;
+                }
+            }
+            "set" | "shopt" | "umask" | "ulimit" => judged.effect = Effect::ChangesNothing,
+            "hash" | "enable" | "compgen" | "complete" | "bind" | "fc" | "history" if !arguments.is_empty() => {
+                self.unknowable(UnknowableKind::Shadow, &context.text, context);
+            }
+            "git" => self.git(arguments, judged, context),
+            _ => {}
+        }
+    }
+
+    /// `git -c alias.x=!code x`, and other configuration that names a program.
+    fn git(&mut self, arguments: &[Field], judged: &mut Judged, context: &Context) {
+        for (at, field) in arguments.iter().enumerate() {
+            let value = match field.text.as_str() {
+                "-c" | "--config-env" => arguments.get(at + 1).map(|next| next.text.as_str()),
+                text if text.starts_with("-c") && text.contains('=') => Some(&text[2..]),
+                text => text.strip_prefix("--config-env="),
+            };
+            let Some((key, value)) = value.and_then(|value| value.split_once('=')) else { continue };
+            let mut inner = context.clone();
+            inner.through.push(format!("git -c {key}"));
+            inner.depth += 1;
+            if let Some(code) = value.strip_prefix('!') {
+                self.read_code(Some(&Field { known: field.known, ..Field::literal(code) }), &inner);
+            } else if key.to_lowercase().starts_with("alias.") {
+                self.read_code(Some(&Field::literal(&format!("git {value}"))), &inner);
+            } else if git_runs(&key.to_lowercase()) {
+                self.read_code(Some(&Field { known: field.known, ..Field::literal(value) }), &inner);
+            }
+        }
+        if arguments
+            .iter()
+            .take_while(|field| field.text.starts_with('-') || field.text.contains('='))
+            .any(|field| field.text.starts_with("-C"))
+        {
+            judged.unsure();
+        }
+        // `rebase --exec`, `bisect run`, `filter-branch`, `submodule foreach`.
+        let words: Vec<&str> = arguments.iter().map(|field| field.text.as_str()).collect();
+        let code = words
+            .iter()
+            .position(|word| matches!(*word, "-x" | "--exec"))
+            .filter(|_| words.contains(&"rebase"))
+            .map(|at| at + 1);
+        let foreach = words
+            .windows(2)
+            .position(|two| matches!(two, ["submodule", "foreach"] | ["bisect", "run"]))
+            .map(|at| at + 2);
+        if let Some(at) = code.or(foreach) {
+            let mut inner = context.clone();
+            inner.through.push("git".to_string());
+            inner.depth += 1;
+            let text = arguments[at.min(arguments.len())..]
+                .iter()
+                .map(|field| field.text.as_str())
+                .collect::<Vec<_>>()
+                .join(" ");
+            let open = arguments[at.min(arguments.len())..].iter().any(Field::is_open);
+            self.read_code(Some(&Field { known: open.then_some(0), ..Field::literal(&text) }), &inner);
+        }
+        if words.contains(&"filter-branch")
+            || words.iter().any(|word| word.starts_with("--exec=") && words.contains(&"rebase"))
+        {
+            self.unknowable(UnknowableKind::Code, &context.text, context);
+        }
+    }
+
+    /// Whether the first arguments of a program that is in no table name one that is.
+    fn may_run(&self, arguments: &[Field]) -> bool {
+        let common = ["test", "install", "help", "info", "build", "run", "start", "stop", "time", "true", "false"];
+        let known =
+            |field: &Field| !field.is_open() && self.is_known(&field.text) && !common.contains(&field.text.as_str());
+        let plain = |field: &&Field| {
+            !field.text.starts_with('-')
+                && !field.text.contains('=')
+                && !field.text.starts_with(|c: char| c.is_ascii_digit())
+        };
+        let behind_dashes = arguments.iter().skip_while(|field| field.text != "--").nth(1);
+        let first = arguments.iter().find(plain);
+        // The value of an option may stand in front of it.
+        let second = arguments
+            .iter()
+            .filter(plain)
+            .nth(1)
+            .filter(|_| arguments.first().is_some_and(|field| field.text.starts_with('-')));
+        first.is_some_and(known) || second.is_some_and(known) || behind_dashes.is_some_and(known)
+    }
+
+    fn is_table(&self, name: &str) -> bool {
+        wrappers::is_wrapper(name) || harmless::is_known(name) || shells::runs_code(name)
+    }
+
+    fn is_known(&self, word: &str) -> bool {
+        self.names_of(word).iter().any(|name| self.is_table(name))
+    }
+
+    /// All names of a program: as it is written, without its folder, and those that the machine knows.
+    fn names_of(&self, word: &str) -> Vec<String> {
+        let mut names = vec![word.to_string()];
+        let base = word.rsplit('/').next().unwrap_or(word).to_string();
+        for name in self.programs.names(word).into_iter().chain([base]) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    fn part(&mut self, fields: &[Field], names: Vec<String>, judged: Judged, context: &Context) {
+        let mut part = Part {
+            words: fields.iter().map(|field| field.text.clone()).collect(),
+            names,
+            text: context.text.clone(),
+            span: context.span.clone(),
+            // As somebody else, or elsewhere, even what only looks is a change of what can be seen.
+            effect: if context.risky.is_empty() { judged.effect } else { judged.effect.at_least_unknown() },
+            reads: Vec::new(),
+            writes: Vec::new(),
+            unresolved_paths: Vec::new(),
+            hosts: judged.hosts,
+            through: context.through.clone(),
+            risky: context.risky.iter().cloned().chain(judged.risky).collect(),
+            unresolved: fields.iter().enumerate().filter(|(_, field)| field.is_open()).map(|(at, _)| at).collect(),
+            code: judged.code,
+        };
+        self.places.resolve(&judged.reads, &mut part.reads, &mut part.unresolved_paths);
+        self.places.resolve(&judged.writes, &mut part.writes, &mut part.unresolved_paths);
+        self.written.extend(judged.writes.iter().map(|field| field.text.trim_start_matches("./").to_string()));
+        for target in std::mem::take(&mut self.moves) {
+            self.places.go(&target);
+        }
+        self.reading.parts.push(part);
+    }
+
+    fn unknowable(&mut self, what: UnknowableKind, text: &str, context: &Context) {
+        self.note(what, text, &context.span);
+    }
+
+    fn note(&mut self, what: UnknowableKind, text: &str, span: &Range<usize>) {
+        let mut found = Found::default();
+        found.cannot_know(what, text, span.clone());
+        self.reading.unknowable.append(&mut found.unknowable);
+    }
+}
+
+/// Whether a command gives values to the variables that it names.
+fn fills(simple: &Simple) -> bool {
+    let program = simple.words.first().and_then(Word::literal);
+    program.is_some_and(|program| ["read", "mapfile", "readarray", "printf", "getopts"].contains(&program.as_str()))
+}
+
+/// Configuration of git whose value is a command.
+fn git_runs(key: &str) -> bool {
+    [
+        "core.pager",
+        "core.editor",
+        "core.sshcommand",
+        "core.fsmonitor",
+        "core.hookspath",
+        "core.askpass",
+        "core.gitproxy",
+        "sequence.editor",
+        "diff.external",
+        "credential.helper",
+        "gpg.program",
+    ]
+    .contains(&key)
+        || key.starts_with("pager.")
+        || [
+            "textconv",
+            ".command",
+            ".cmd",
+            ".clean",
+            ".smudge",
+            ".process",
+            ".program",
+            ".driver",
+            ".uploadpack",
+            ".receivepack",
+            ".helper",
+            ".path",
+            ".vcs",
+            ".proxy",
+        ]
+        .iter()
+        .any(|end| key.ends_with(end))
+}
+
+/// Whether a text has a substitution in it, for whoever evaluates it.
+fn holds_code(text: &str) -> bool {
+    text.contains("$(") || text.contains('`') || text.contains("<(") || text.contains("${")
+}
+
+/// What a program does, with what its redirections do.
+fn merge(mut judged: Judged, redirected: Judged) -> Judged {
+    judged.effect = match (judged.effect, redirected.effect) {
+        (Effect::ChangesNothing, effect) => effect,
+        (effect, _) => effect,
+    };
+    judged.reads.extend(redirected.reads);
+    judged.writes.extend(redirected.writes);
+    judged.hosts.extend(redirected.hosts);
+    judged
+}

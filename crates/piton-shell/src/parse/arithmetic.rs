@@ -1,0 +1,110 @@
+//! Arithmetic. What it computes does not matter; that it runs the substitutions in it, and those in the values of its variables, does.
+
+use super::{Parsed, Parser};
+use crate::reading::UnknowableKind;
+use std::ops::Range;
+
+impl Parser<'_, '_> {
+    /// `(( … ))`, from the first parenthesis on. Where it turns out to be a subshell in a subshell, the parser goes back,
+    /// and the answer is `false`.
+    pub(super) fn arithmetic_or_back(&mut self) -> Parsed<bool> {
+        let start = self.at;
+        let found = self.found.mark();
+        self.take(2);
+        match self.evaluated(b')') {
+            Ok(()) if self.peek() == Some(b')') && self.second() == Some(b')') => {
+                self.take(2);
+                Ok(true)
+            }
+            Ok(()) | Err(_) if self.steps > 0 => {
+                self.found.back_to(&found);
+                self.at = start;
+                Ok(false)
+            }
+            Ok(()) => Err(self.stop(UnknowableKind::TooLarge)),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// `[ … ]` behind the name of an array, both brackets included. Whether it is closed within its word.
+    pub(super) fn subscript(&mut self) -> Parsed<bool> {
+        let start = self.at;
+        let found = self.found.mark();
+        self.take(1);
+        match self.deeper(|parser| parser.evaluated(b']')) {
+            Ok(()) if self.peek() == Some(b']') => {
+                self.take(1);
+                Ok(true)
+            }
+            Ok(()) | Err(_) => {
+                self.found.back_to(&found);
+                self.at = start;
+                Ok(false)
+            }
+        }
+    }
+
+    /// An expression up to a closing byte at its own level, which stays.
+    pub(super) fn evaluated(&mut self, close: u8) -> Parsed<()> {
+        let start = self.at;
+        let mut open = Vec::new();
+        loop {
+            match self.peek() {
+                None => return Err(self.stop(UnknowableKind::Syntax)),
+                Some(byte) if open.is_empty() && byte == close => break,
+                Some(byte @ (b'(' | b'[')) => {
+                    open.push(if byte == b'(' { b')' } else { b']' });
+                    self.at += 1;
+                }
+                Some(byte) => {
+                    if open.last() == Some(&byte) {
+                        open.pop();
+                    }
+                    match byte {
+                        b'$' => drop(self.dollar(true)?),
+                        b'`' => drop(self.backticks(true)?),
+                        b'"' => self.double_quotes(&mut Vec::new())?,
+                        b'\'' => drop(self.single_quotes()?),
+                        b'\\' => self.at += 2,
+                        _ => self.at += 1,
+                    }
+                }
+            }
+        }
+        let text = self.source[start..self.at].to_string();
+        let span = self.span(start..self.at);
+        self.evaluates(&text, span);
+        Ok(())
+    }
+
+    /// Notes every variable that an expression names, and that a substitution in it is evaluated like a number.
+    pub(super) fn evaluates(&mut self, text: &str, span: Range<usize>) {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let length = bytes[at..].iter().take_while(|byte| **byte == b'_' || byte.is_ascii_alphanumeric()).count();
+            if length == 0 {
+                at += 1;
+                continue;
+            }
+            let name = &text[at..at + length];
+            let parameter = at > 0 && matches!(bytes[at - 1], b'$' | b'{');
+            if super::is_name(name) || parameter {
+                self.found.evaluated.push((name.to_string(), span.clone()));
+                let rest = text[at + length..].trim_start();
+                let assigns = (rest.starts_with('=') && !rest.starts_with("=="))
+                    || ["+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"]
+                        .iter()
+                        .any(|sign| rest.starts_with(sign));
+                if assigns {
+                    self.found.set.push((name.to_string(), span.clone()));
+                }
+            }
+            at += length;
+        }
+        let substitutes = text.match_indices("$(").any(|(at, _)| !text[at + 2..].starts_with('('));
+        if substitutes || text.contains('`') {
+            self.found.evaluated.push((String::new(), span));
+        }
+    }
+}

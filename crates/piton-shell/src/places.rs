@@ -1,0 +1,87 @@
+//! Paths that a command names, seen from every folder that it may be in.
+
+use crate::expand::Field;
+
+/// How many folders are kept apart. A command that moves more often has paths that cannot be told.
+const MOST_FOLDERS: usize = 8;
+
+/// The folders that a command may be in: the one in which it begins (the empty text), and those it moves to. A branch or subshell
+/// may be left again, so none is forgotten.
+#[derive(Debug)]
+pub(crate) struct Places {
+    folders: Vec<String>,
+    lost: bool,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { folders: vec![String::new()], lost: false }
+    }
+}
+
+impl Places {
+    /// The command moves to `target`.
+    pub(crate) fn go(&mut self, target: &Field) {
+        if target.is_open() || target.text == "-" || self.folders.len() >= MOST_FOLDERS {
+            self.lost = true;
+            return;
+        }
+        let moved: Vec<String> = self.folders.iter().map(|folder| join(folder, &target.text, target.home)).collect();
+        for folder in moved {
+            if !self.folders.contains(&folder) {
+                self.folders.push(folder);
+            }
+        }
+    }
+
+    /// Adds what `fields` name to `known`, and to `unresolved` what only shows when it runs.
+    pub(crate) fn resolve(&self, fields: &[Field], known: &mut Vec<String>, unresolved: &mut Vec<String>) {
+        let own = |field: &&Field| {
+            field.text == "-" || field.is_open() && (field.text.starts_with("<(") || field.text.starts_with(">("))
+        };
+        for field in fields.iter().filter(|field| !own(field)) {
+            let place = match field.known {
+                None => Some(field.text.as_str()),
+                Some(_) if field.home && !field.text.starts_with("~/") => None,
+                Some(end) if field.only_wildcards => folder_before(&field.text, end),
+                Some(end) if field.text.ends_with("{}") => folder_before(&field.text, end),
+                Some(_) => None,
+            };
+            let relative = place.is_some_and(|place| !(place.starts_with('/') || field.home && place.starts_with('~')));
+            match place {
+                Some(place) if !relative || !self.lost => {
+                    let all = self.folders.iter().map(|folder| join(folder, place, field.home));
+                    for path in all {
+                        if !known.contains(&path) {
+                            known.push(path);
+                        }
+                    }
+                }
+                Some(_) | None => unresolved.push(field.text.clone()),
+            }
+        }
+    }
+}
+
+/// The folder in front of the first wildcard; `None` where what follows climbs out again.
+fn folder_before(text: &str, end: usize) -> Option<&str> {
+    let (front, back) = text.split_at(end);
+    if back.contains("/../") || back.ends_with("/..") || back.starts_with('.') {
+        return None;
+    }
+    Some(match front.rfind('/') {
+        Some(0) => "/",
+        Some(at) => &front[..at],
+        None => ".",
+    })
+}
+
+fn join(folder: &str, path: &str, home: bool) -> String {
+    // A quoted `~` is a file of that name.
+    let path = if path.starts_with('~') && !home { format!("./{path}") } else { path.to_string() };
+    if folder.is_empty() || path.starts_with('/') || path.starts_with('~') {
+        path
+    } else {
+        format!("{}/{path}", folder.trim_end_matches('/'))
+    }
+}

@@ -1,0 +1,131 @@
+//! Shells, and the builtins that run a text: where their code comes from.
+
+use crate::expand::Field;
+use crate::options::{Grammar, Token};
+
+/// Shells whose grammar is, or is nearly, the one that is read here.
+const READ: &[&str] = &["bash", "sh", "dash", "ash", "ksh", "mksh", "zsh", "rbash"];
+/// Shells with another grammar.
+const OTHERS: &[&str] =
+    &["fish", "csh", "tcsh", "nu", "elvish", "xonsh", "pwsh", "powershell", "cmd", "cmd.exe", "osh", "ysh", "rc"];
+const OPTIONS: Grammar = Grammar {
+    short: "abefhiklmnprstuvxBCDEHPTO:o:c",
+    long: "login noprofile norc posix verbose restricted noediting debugger dump-strings dump-po-strings debug help version rcfile= init-file=",
+};
+
+/// Where the code comes from.
+#[derive(Debug)]
+pub(crate) enum Code {
+    /// It runs none.
+    None,
+    Text(Field),
+    /// Its standard input.
+    Input,
+    /// A file, another language, or a text that is known only when it runs.
+    Elsewhere,
+    /// It gives a name another meaning.
+    Alias,
+}
+
+/// Whether a program is one of these.
+pub(crate) fn runs_code(name: &str) -> bool {
+    READ.contains(&name)
+        || OTHERS.contains(&name)
+        || matches!(
+            name,
+            "eval" | "source" | "." | "trap" | "alias" | "su" | "runuser" | "script" | "at" | "batch" | "crontab"
+        )
+}
+
+/// The code that a shell or builtin runs with these arguments.
+pub(crate) fn code(name: &str, arguments: &[Field]) -> Code {
+    match name {
+        "eval" => {
+            let words = arguments.iter().skip_while(|field| field.text == "--");
+            joined(&words.cloned().collect::<Vec<_>>())
+        }
+        "trap" => trap(arguments),
+        "alias" if arguments.iter().all(|field| !field.is_open() && !field.text.contains('=')) => Code::None,
+        "alias" => Code::Alias,
+        "source" | "." => Code::Elsewhere,
+        "at" | "batch" => Code::Input,
+        "crontab" if arguments.iter().any(|field| field.text == "-l") => Code::None,
+        "su" | "runuser" | "script" => behind_c(arguments),
+        name if READ.contains(&name) => shell(arguments),
+        _ => Code::Elsewhere,
+    }
+}
+
+fn joined(words: &[Field]) -> Code {
+    if words.is_empty() {
+        return Code::None;
+    }
+    let text = words.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ");
+    Code::Text(Field { known: words.iter().any(Field::is_open).then_some(0), ..Field::literal(&text) })
+}
+
+fn trap(arguments: &[Field]) -> Code {
+    let rest: Vec<&Field> = arguments.iter().skip_while(|field| field.text == "--").collect();
+    match rest.as_slice() {
+        [] => Code::None,
+        [first, ..] if matches!(first.text.as_str(), "-p" | "-l" | "-" | "") && !first.is_open() => Code::None,
+        [first, ..] => Code::Text((*first).clone()),
+    }
+}
+
+fn behind_c(arguments: &[Field]) -> Code {
+    let at = arguments.iter().position(|field| {
+        matches!(field.text.as_str(), "--command" | "--session-command")
+            || (field.text.starts_with('-') && !field.text.starts_with("--") && field.text.ends_with('c'))
+    });
+    if let Some(code) = at.and_then(|at| arguments.get(at + 1)) {
+        return Code::Text(code.clone());
+    }
+    Code::Elsewhere
+}
+
+fn shell(arguments: &[Field]) -> Code {
+    let (mut at, mut text, mut input) = (0, false, false);
+    while let Some(field) = arguments.get(at) {
+        if field.splits || field.may_be_option() {
+            return Code::Elsewhere;
+        }
+        if field.text.starts_with('+') {
+            at += if field.text.ends_with(['o', 'O']) { 2 } else { 1 };
+            continue;
+        }
+        match OPTIONS.token(&arguments[at..]) {
+            Token::Option { name, words, .. } => {
+                match name.as_str() {
+                    "rcfile" | "init-file" => return Code::Elsewhere,
+                    "help" | "version" | "dump-strings" => return Code::None,
+                    _ => {}
+                }
+                text |= !field.text.starts_with("--") && name.contains('c');
+                input |= !field.text.starts_with("--") && name.contains('s');
+                at += words;
+            }
+            Token::Cluster(letters) => {
+                text |= letters.contains('c');
+                input |= letters.contains('s');
+                at += 1;
+            }
+            Token::End => {
+                at += 1;
+                break;
+            }
+            Token::Operand if field.text == "-" => {
+                at += 1;
+                break;
+            }
+            Token::Operand => break,
+            Token::Unknown => return Code::Elsewhere,
+        }
+    }
+    match arguments.get(at) {
+        Some(code) if text => Code::Text(code.clone()),
+        None if text => Code::None,
+        Some(_) if !input => Code::Elsewhere,
+        Some(_) | None => Code::Input,
+    }
+}

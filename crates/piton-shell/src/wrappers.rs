@@ -1,0 +1,382 @@
+//! Programs that run their arguments, each with the grammar of its own options: what they run is judged, not they.
+
+use crate::expand::Field;
+use crate::options::{Grammar, Token};
+use crate::parse::is_name;
+
+/// A program whose operands are the words of another command.
+struct Wrapper {
+    /// Its names, blanks between. With a `/`, a program and its subcommand: `uv/run`.
+    names: &'static str,
+    grammar: Grammar,
+    /// Operands in front of the command.
+    operands: usize,
+    traits: &'static [Trait],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trait {
+    /// Takes `NAME=value` in front of the command.
+    Assigns,
+    /// Runs it as somebody else, elsewhere, or fetches it first: a rule must name the wrapper.
+    Elevates,
+    /// Adds arguments that come from its input.
+    Adds,
+    /// Gives the words, joined, to a shell.
+    Joins,
+    /// Its own input is the command's (all but those that give it none).
+    KeepsInput,
+    /// Runs the command only after `--`.
+    AfterDashes,
+}
+use Trait::{Adds, AfterDashes, Assigns, Elevates, Joins, KeepsInput};
+
+/// What is behind a wrapper.
+#[derive(Debug)]
+pub(crate) enum Inside {
+    /// A command: its words, and what comes with the wrapper.
+    Command(Vec<Field>),
+    /// A text for a shell.
+    Code(Vec<Field>),
+    /// Nothing: the wrapper alone.
+    Nothing,
+    /// It cannot be told where the command begins, or a text is known only when it runs.
+    Unknowable,
+}
+
+/// A wrapper that was looked through.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) inside: Inside,
+    /// The wrapper with its own arguments, for people and rules.
+    pub(crate) shown: String,
+    /// `NAME=value` that it sets.
+    pub(crate) assignments: Vec<(String, String)>,
+    /// Whether a rule must name the wrapper.
+    pub(crate) elevates: bool,
+    /// Whether the command reads the wrapper's input.
+    pub(crate) keeps_input: bool,
+}
+
+const fn wrapper(
+    names: &'static str,
+    short: &'static str,
+    long: &'static str,
+    operands: usize,
+    traits: &'static [Trait],
+) -> Wrapper {
+    Wrapper { names, grammar: Grammar { short, long }, operands, traits }
+}
+
+/// The table.
+const WRAPPERS: &[Wrapper] = &[
+    wrapper(
+        "env genv",
+        "iu:0vC:S:a:",
+        "ignore-environment null unset= chdir= split-string= debug block-signal? default-signal? ignore-signal? list-signal-handling argv0=",
+        0,
+        &[Assigns, KeepsInput],
+    ),
+    wrapper("command", "p", "", 0, &[KeepsInput]),
+    wrapper("builtin", "", "", 0, &[KeepsInput]),
+    wrapper("exec", "cla:", "", 0, &[KeepsInput]),
+    wrapper("time", "pf:o:avqV", "portability format= output= append verbose quiet", 0, &[KeepsInput]),
+    wrapper("jobs/-x", "", "", 0, &[KeepsInput]),
+    wrapper(
+        "sudo",
+        "AbBEeHnPSsikKvlu:g:h:p:C:c:D:R:r:t:T:U:",
+        "askpass background bell preserve-env? edit set-home non-interactive preserve-groups stdin user= group= host= prompt= close-from= chdir= chroot= role= type= command-timeout= other-user= login shell list validate reset-timestamp remove-timestamp",
+        0,
+        &[Assigns, Elevates, KeepsInput],
+    ),
+    wrapper("doas", "Lnsa:C:u:", "", 0, &[Elevates, KeepsInput]),
+    wrapper("pkexec", "u:", "disable-internal-agent keep-cwd user=", 0, &[Elevates, KeepsInput]),
+    wrapper("run0", "u:g:D:", "user= group= chdir= setenv= nice= unit= property=", 0, &[Elevates, KeepsInput]),
+    wrapper(
+        "systemd-run",
+        "dGqrtPSp:u:E:M:H:",
+        "scope user system pty pipe quiet wait collect unit= property= slice= uid= gid= nice= working-directory= setenv= on-active= on-boot= on-calendar= description= same-dir shell service-type=",
+        0,
+        &[Elevates, KeepsInput],
+    ),
+    wrapper("timeout gtimeout", "k:s:vfp", "kill-after= signal= foreground preserve-status verbose", 1, &[KeepsInput]),
+    wrapper("nice", "n:0123456789", "adjustment=", 0, &[KeepsInput]),
+    wrapper("ionice", "c:n:t", "class= classdata= ignore", 0, &[KeepsInput]),
+    wrapper(
+        "chrt",
+        "abfioorvmR",
+        "batch deadline fifo idle other rr reset-on-fork verbose sched-runtime= sched-period= sched-deadline=",
+        1,
+        &[KeepsInput],
+    ),
+    wrapper("taskset", "ac", "all-tasks cpu-list", 1, &[KeepsInput]),
+    wrapper(
+        "numactl",
+        "i:N:m:C:l",
+        "interleave= cpunodebind= membind= physcpubind= localalloc preferred=",
+        0,
+        &[KeepsInput],
+    ),
+    wrapper("nohup chronic", "", "", 0, &[KeepsInput]),
+    wrapper("setsid", "cfw", "ctty fork wait", 0, &[KeepsInput]),
+    wrapper("stdbuf unbuffer", "i:o:e:p", "input= output= error=", 0, &[KeepsInput]),
+    wrapper(
+        "setarch linux32 linux64 i386 x86_64",
+        "RvFZLXBISTq3",
+        "addr-no-randomize verbose 32bit uname-2.6 4gb 3gb",
+        0,
+        &[KeepsInput],
+    ),
+    wrapper("choom", "n:", "adjust=", 0, &[KeepsInput]),
+    wrapper("prlimit", "", "as? core? cpu? data? fsize? nofile? nproc? rss? stack?", 0, &[KeepsInput]),
+    wrapper(
+        "catchsegv dbus-run-session fakeroot eatmydata proxychains proxychains4 torsocks tsocks",
+        "q",
+        "",
+        0,
+        &[KeepsInput],
+    ),
+    wrapper("caffeinate", "disumt:w:", "", 0, &[KeepsInput]),
+    wrapper("arch", "e:d:", "-arm64 -x86_64 -arm64e", 0, &[KeepsInput]),
+    wrapper(
+        "xvfb-run",
+        "ae:f:n:lp:s:w:",
+        "auto-servernum error-file= auth-file= server-num= listen-tcp xauth-protocol= server-args= wait=",
+        0,
+        &[KeepsInput],
+    ),
+    wrapper(
+        "strace ltrace",
+        "fFqvxyYCcdhirtTVDkzZa:b:e:E:I:o:O:p:P:s:S:u:X:U:n:l:",
+        "follow-forks output= trace= quiet? seccomp-bpf",
+        0,
+        &[KeepsInput],
+    ),
+    wrapper(
+        "valgrind",
+        "qvd",
+        "tool= leak-check? track-origins? quiet verbose log-file? error-exitcode? show-leak-kinds? num-callers? suppressions? trace-children? gen-suppressions? xml? xml-file?",
+        0,
+        &[KeepsInput],
+    ),
+    wrapper(
+        "perf/stat perf/record perf/trace",
+        "e:adgr:o:F:p:vx:",
+        "event= output= repeat= call-graph= verbose",
+        0,
+        &[KeepsInput],
+    ),
+    wrapper(
+        "hyperfine",
+        "w:r:m:M:s:p:c:iN",
+        "warmup= runs= min-runs= max-runs= show-output ignore-failure style= prepare= cleanup= shell= export-json= export-markdown= export-csv= parameter-list=",
+        0,
+        &[Joins],
+    ),
+    wrapper(
+        "flock",
+        "sexnuow:E:Fv",
+        "shared exclusive nonblock unlock close no-fork timeout= wait= conflict-exit-code= verbose",
+        1,
+        &[KeepsInput],
+    ),
+    wrapper("chroot", "", "groups= userspec= skip-chdir", 1, &[Elevates, KeepsInput]),
+    wrapper(
+        "unshare",
+        "mupinUrcCTfR:w:S:G:",
+        "mount? uts? ipc? net? pid? user? cgroup? time? fork map-root-user map-current-user mount-proc? root= wd= setuid= setgid= propagation= kill-child? keep-caps",
+        0,
+        &[Elevates, KeepsInput],
+    ),
+    wrapper(
+        "nsenter",
+        "at:mupinUCTr?w?FZS:G:",
+        "all target= mount? uts? ipc? net? pid? user? cgroup? root? wd? no-fork setuid= setgid= preserve-credentials",
+        0,
+        &[Elevates, KeepsInput],
+    ),
+    wrapper(
+        "setpriv",
+        "",
+        "no-new-privs reuid= regid= clear-groups init-groups keep-groups groups= inh-caps= bounding-set= ambient-caps= securebits= reset-env pdeathsig=",
+        0,
+        &[Elevates, KeepsInput],
+    ),
+    wrapper("capsh", "", "", 0, &[Elevates, KeepsInput]),
+    wrapper(
+        "bwrap",
+        "",
+        "unshare-all unshare-net unshare-pid share-net die-with-parent new-session",
+        0,
+        &[Elevates, KeepsInput, AfterDashes],
+    ),
+    wrapper(
+        "xargs gxargs",
+        "0rtpxoi?I:n:P:L:s:d:E:e?l?a:R:S:J:",
+        "null no-run-if-empty verbose interactive exit open-tty replace? max-args= max-procs= max-lines? max-chars= delimiter= eof? arg-file= process-slot-var= show-limits",
+        0,
+        &[Adds],
+    ),
+    wrapper(
+        "parallel",
+        "j:kXN:n:I:0qvtu",
+        "jobs= keep-order null dry-run verbose halt= bar progress will-cite lb line-buffer tag timeout= retries= colsep= max-args= delay= results= joblog= no-notice eta quote ungroup",
+        0,
+        &[Joins, Adds],
+    ),
+    wrapper(
+        "watch",
+        "bcdegn:prtwxCq:",
+        "beep color differences? errexit chgexit interval= precise no-rerun no-title no-wrap exec equexit=",
+        0,
+        &[Joins],
+    ),
+    wrapper("entr", "acdnprsz", "", 0, &[Adds]),
+    wrapper("busybox toybox", "", "", 0, &[KeepsInput]),
+    wrapper("script/-c", "", "", 0, &[Joins]),
+    wrapper("ssh", "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w:", "", 1, &[Joins, Elevates]),
+    wrapper("npx bunx pnpx", "yqp:", "yes no quiet package= no-install ignore-existing", 0, &[Elevates, KeepsInput]),
+    wrapper("uvx pipx/run", "qvp:", "from= with= python= quiet spec=", 0, &[Elevates, KeepsInput]),
+    wrapper(
+        "npm/exec npm/x pnpm/exec pnpm/dlx yarn/exec yarn/dlx",
+        "ycp:",
+        "yes package= silent",
+        0,
+        &[Elevates, KeepsInput],
+    ),
+    wrapper(
+        "uv/run",
+        "qvp:m",
+        "with= python= extra= group= all-extras dev no-dev frozen locked isolated no-sync quiet active no-project directory= project= package= with-editable= with-requirements=",
+        0,
+        &[KeepsInput],
+    ),
+    wrapper(
+        "poetry/run pipenv/run pdm/run hatch/run rye/run conda/run bundle/exec asdf/exec rbenv/exec pyenv/exec devbox/run rtx/exec",
+        "n:p:",
+        "no-capture-output live-stream name= prefix=",
+        0,
+        &[KeepsInput],
+    ),
+    wrapper("mise/exec mise/x direnv/exec", "", "", 0, &[KeepsInput, AfterDashes]),
+    wrapper(
+        "docker/exec podman/exec",
+        "ditTu:w:e:",
+        "detach interactive tty user= workdir= env= env-file= privileged detach-keys=",
+        1,
+        &[Elevates, KeepsInput],
+    ),
+    wrapper(
+        "kubectl/exec",
+        "itc:n:q",
+        "stdin tty container= namespace= quiet context=",
+        0,
+        &[Elevates, KeepsInput, AfterDashes],
+    ),
+    wrapper("rlwrap faketime dotenv", "af:", "", 0, &[KeepsInput]),
+    wrapper("rustup/run", "", "install", 1, &[KeepsInput]),
+];
+
+/// Whether a program is in the table.
+pub(crate) fn is_wrapper(name: &str) -> bool {
+    WRAPPERS.iter().any(|wrapper| wrapper.names.split_whitespace().any(|known| known == name))
+}
+
+/// Looks through the wrapper that `name` is, if it is one. `fields[0]` is its own word.
+pub(crate) fn look_through(name: &str, fields: &[Field]) -> Option<Seen> {
+    let second = fields.get(1).map(|field| field.text.as_str());
+    let (wrapper, skip) = WRAPPERS.iter().find_map(|wrapper| {
+        wrapper.names.split_whitespace().find_map(|known| match known.split_once('/') {
+            None if known == name => Some((wrapper, 1)),
+            Some((program, sub)) if program == name && second == Some(sub) => Some((wrapper, 2)),
+            _ => None,
+        })
+    })?;
+    Some(wrapper.seen(fields, skip))
+}
+
+impl Wrapper {
+    fn has(&self, which: Trait) -> bool {
+        self.traits.contains(&which)
+    }
+
+    fn seen(&self, fields: &[Field], skip: usize) -> Seen {
+        let mut assignments = Vec::new();
+        let mut joins = self.has(Joins);
+        let start = self.start(fields, skip, &mut assignments, &mut joins);
+        let at = start.as_ref().map_or(fields.len(), |at| *at).min(fields.len());
+        let shown: Vec<&str> = fields[..at].iter().map(|field| field.text.as_str()).collect();
+        let mut rest = fields[at..].to_vec();
+        let inside = match start {
+            Err(Unclear) => Inside::Unknowable,
+            Ok(_) if rest.is_empty() => Inside::Nothing,
+            Ok(_) if joins => Inside::Code(rest),
+            Ok(_) => {
+                if self.has(Adds) {
+                    rest.push(Field::unknown("…"));
+                }
+                Inside::Command(rest)
+            }
+        };
+        let keeps_input = self.has(KeepsInput);
+        Seen { inside, shown: shown.join(" "), assignments, elevates: self.has(Elevates), keeps_input }
+    }
+
+    /// Where the command begins.
+    fn start(
+        &self,
+        fields: &[Field],
+        skip: usize,
+        assignments: &mut Vec<(String, String)>,
+        joins: &mut bool,
+    ) -> Result<usize, Unclear> {
+        let mut at = skip;
+        if self.has(AfterDashes) {
+            let dashes = fields.iter().position(|field| field.text == "--").ok_or(Unclear)?;
+            return if fields[..dashes].iter().any(|field| field.splits) { Err(Unclear) } else { Ok(dashes + 1) };
+        }
+        while let Some(field) = fields.get(at) {
+            if field.may_be_option() || field.splits {
+                return Err(Unclear);
+            }
+            match self.grammar.token(&fields[at..]) {
+                Token::Option { name, value, words } => {
+                    let code = fields[0].text.ends_with("env") && matches!(name.as_str(), "S" | "split-string");
+                    if code
+                        || value.is_none() && words == 2
+                        || fields[at..].iter().take(words).any(|field| field.splits)
+                    {
+                        return Err(Unclear);
+                    }
+                    // `watch -x` runs the words as they are.
+                    *joins &= !(fields[0].text.ends_with("watch") && matches!(name.as_str(), "x" | "exec"));
+                    at += words;
+                }
+                Token::Cluster(_) => at += 1,
+                Token::End => {
+                    at += 1;
+                    break;
+                }
+                Token::Unknown => return Err(Unclear),
+                Token::Operand => break,
+            }
+        }
+        if self.has(Assigns) {
+            while let Some((name, value)) = fields.get(at).and_then(|field| field.text.split_once('=')) {
+                if !is_name(name) || fields[at].known.is_some_and(|known| known <= name.len()) {
+                    return Err(Unclear);
+                }
+                assignments.push((name.to_string(), value.to_string()));
+                at += 1;
+            }
+        }
+        let operands = fields.get(at..at + self.operands).unwrap_or_default();
+        if operands.iter().any(|field| field.splits) {
+            return Err(Unclear);
+        }
+        Ok(at + self.operands)
+    }
+}
+
+/// It cannot be told where the command begins.
+struct Unclear;
