@@ -20,6 +20,7 @@ use crate::event::{Answerer, Delivery, Direction, Event, Record, Rewind, Spent, 
 use crate::ids::{CallId, MessageId, Seq, SessionId};
 use crate::message::{Message, NoteKind, Part, Role};
 use crate::model::Delta;
+use crate::policy::{Policy, SandboxMode};
 use crate::question::Decision;
 use crate::turn::State;
 use serde::{Deserialize, Serialize};
@@ -557,6 +558,9 @@ pub struct Report {
     /// The answer as a schema wanted it, where one was given and it fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Box<Value>>,
+    /// What the model's commands could reach; none where no turn began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Box<SandboxUsed>>,
     /// What the loop of the preset returns: those words, or the sentence that stands for them where the preset has one.
     #[serde(default)]
     pub result: String,
@@ -575,6 +579,7 @@ impl Report {
             changed_files: false,
             checks: Vec::new(),
             structured: None,
+            sandbox: None,
             result: String::new(),
         }
     }
@@ -591,7 +596,26 @@ impl Report {
         let result = session.policy().replies.words.result(*end, *why, detail.as_deref(), &returned);
         let (turn, end, why, detail, spent) = (*turn, *end, *why, detail.clone(), *spent);
         let changed_files = session.changed_files();
-        Some(Self { turn, end, why, detail, spent, text, changed_files, checks, structured, result })
+        let sandbox = Some(Box::new(SandboxUsed::by(session.policy())));
+        Some(Self { turn, end, why, detail, spent, text, changed_files, checks, structured, sandbox, result })
+    }
+}
+
+/// What a turn's commands could reach, as its policy has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxUsed {
+    /// What they could change.
+    pub mode: SandboxMode,
+    /// What held them to that, by its word; none where nothing did.
+    pub backend: Option<String>,
+    /// The hosts that were open to them, a rule each. Without a sandbox all are, and this is empty.
+    pub net: Vec<String>,
+}
+
+impl SandboxUsed {
+    fn by(policy: &Policy) -> Self {
+        let Policy { sandbox: mode, sandbox_backend: backend, net, .. } = policy;
+        Self { mode: *mode, backend: backend.clone(), net: net.clone() }
     }
 }
 

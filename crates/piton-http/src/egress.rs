@@ -82,6 +82,11 @@ pub enum EgressError {
     /// No rule opens it.
     #[error("connect to {0}; `--net {rule}` or `net = [\"{rule}\"]` in [sandbox] would open it", rule = .0.rule())]
     NotOpen(Place),
+    /// Its name stands for the client's own machine, on every machine.
+    #[error(
+        "connect to {0} by way of the proxy: that is this machine, which no rule opens; a server in the sandbox is reached without the proxy"
+    )]
+    OwnMachine(Place),
     /// It has an address that is not public, whatever rule opens it.
     #[error("connect to {place}; its address {address} is not public, and no rule opens such addresses")]
     NotPublic {
@@ -104,7 +109,7 @@ impl EgressError {
     /// Whether it was refused, not tried in vain.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
-            Self::NoHost(_) | Self::NotOpen(_) | Self::NotPublic { .. } => true,
+            Self::NoHost(_) | Self::NotOpen(_) | Self::OwnMachine(_) | Self::NotPublic { .. } => true,
             Self::Unreachable { .. } => false,
         }
     }
@@ -157,6 +162,9 @@ impl Egress {
             && !self.resolver.may_reach(address)
         {
             return Err(not_public(address));
+        }
+        if place.host.is_own_machine() {
+            return Err(EgressError::OwnMachine(place.clone()));
         }
         // A name that is not open is not even looked up: that, too, would tell somebody something.
         if !self.rules.iter().any(|rule| rule.opens(place)) {

@@ -9,9 +9,10 @@ use piton_core::policy::SandboxMode;
 use piton_engine::assemble::sandbox::{available, by_hand, unopened};
 use piton_engine::assemble::{AssembleError, environment};
 use piton_engine::config::{BackendChoice, Config, OpenHost};
+use piton_http::egress::HostRule;
 use piton_sandbox::{Backend, Carried, Plan, Reach, Source};
 use piton_tools::network::Outlet;
-use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams, output_within};
+use piton_tools::spawn::{Confinement, Env, Group, Keep, Spawn, Streams, output_within};
 use std::ffi::OsString;
 use std::fs;
 use std::net::TcpListener;
@@ -137,6 +138,13 @@ const WORK: &[(&str, &str, bool)] = &[
     ),
 ];
 
+/// Whether the proxy answers, and refuses a host that is not listed. What is listed is not asked for: nothing leaves the machine.
+const PROXY: (&str, &str) = (
+    "the proxy refuses other hosts",
+    "python3 -c \"import socket; s = socket.create_connection(('127.0.0.1', 21128), 5); \
+     s.sendall(b'CONNECT unlisted.invalid:443 HTTP/1.1\\r\\n\\r\\n'); a = s.recv(12); assert a == b'HTTP/1.1 403', a\"",
+);
+
 /// Tries to break each guarantee under each backend. The exit code is 0 only if all hold and all work is done.
 pub(crate) async fn prove(around: &Surroundings) -> Result<u8> {
     let mut all_hold = true;
@@ -145,7 +153,7 @@ pub(crate) async fn prove(around: &Surroundings) -> Result<u8> {
         match available(&around.machine, BackendChoice::Only(backend)) {
             Ok(_) => {
                 view::write_stdout(&format!("{}:\n", backend.word()));
-                all_hold &= prove_one(around, backend)?;
+                all_hold &= prove_one(around, backend).await?;
             }
             Err(why) => {
                 view::write_stdout(&format!("{}: none can be made here: {why}\n", backend.word()));
@@ -160,7 +168,7 @@ pub(crate) async fn prove(around: &Surroundings) -> Result<u8> {
 }
 
 /// Whether all holds under one backend.
-fn prove_one(around: &Surroundings, backend: Backend) -> Result<bool> {
+async fn prove_one(around: &Surroundings, backend: Backend) -> Result<bool> {
     // Beside Piton's own, which no command sees, and not in `/tmp`, which is another one in a sandbox.
     let beside = around.machine.data_dir.parent().unwrap_or(Path::new("/"));
     let folder = fs::create_dir_all(beside).and_then(|()| tempfile::tempdir_in(beside));
@@ -206,20 +214,44 @@ fn prove_one(around: &Surroundings, backend: Backend) -> Result<bool> {
         };
         view::write_stdout(&format!("  {work:<32} {what}\n"));
     }
+    if backend == Backend::Namespaces {
+        let listed = HostRule::parse("example.org").map_err(|error| Failure::user(error.to_string()))?;
+        let mut config = config;
+        config.sandbox.net.push(OpenHost(listed));
+        let open = by_hand(&around.machine, &config, wanted, &workspace, root.join("private"));
+        let refuses = run_open(PROXY.1, &env, &workspace, open).await;
+        all_hold &= refuses.is_ok();
+        let what = refuses.map_or_else(|error| format!("FAILS: {error}"), |()| "works".to_owned());
+        view::write_stdout(&format!("  {:<32} {what}\n", PROXY.0));
+    }
     drop((server, socket));
     Ok(all_hold)
 }
 
+/// The same with the hosts that are open.
+async fn run_open(script: &str, env: &Env, workspace: &Path, confinement: Confinement) -> Result<()> {
+    let mut running =
+        Spawn::shell(script, env, workspace, confinement).run(None, Keep::Last).context("it cannot be started")?;
+    match tokio::time::timeout(PATIENCE, running.wait()).await {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(_) => Err(said(&running.output().await.1)),
+        Err(_) => Err(Failure::user("it did not end in time")),
+    }
+}
+
+/// How long a script may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn said(stderr: &str) -> Failure {
+    Failure::user(stderr.lines().last().unwrap_or("it failed without a word").to_owned())
+}
+
 /// Runs a script, which fails unless it exits with 0.
 fn run(script: &str, env: &Env, workspace: &Path, confinement: Confinement) -> Result<()> {
-    const PATIENCE: Duration = Duration::from_secs(10);
     let child = Spawn::shell(script, env, workspace, confinement).start(Group::Own, Streams::caught());
     match child.and_then(|child| output_within(PATIENCE, child)).context("it cannot be started")? {
         Some(output) if output.status.success() => Ok(()),
-        Some(output) => {
-            let text = String::from_utf8_lossy(&output.stderr);
-            Err(Failure::user(text.lines().last().unwrap_or("it failed without a word").to_owned()))
-        }
+        Some(output) => Err(said(&String::from_utf8_lossy(&output.stderr))),
         None => Err(Failure::user("it did not end in time")),
     }
 }

@@ -170,6 +170,7 @@ impl Shown {
                     "text": report.text,
                     "result": report.result,
                     "changed_files": report.changed_files,
+                    "sandbox": report.sandbox,
                     "spent": report.spent,
                 });
                 if !report.checks.is_empty() {

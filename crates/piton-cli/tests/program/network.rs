@@ -200,6 +200,8 @@ fn what_is_no_host_is_no_rule_and_a_repository_opens_none() {
     };
     let (_, told) = said(&["run", "--net", "127.0.0.1", "go"]);
     assert!(told.contains("not a public address"), "{told}");
+    let (_, told) = said(&["run", "--net", "localhost", "go"]);
+    assert!(told.contains("it is this machine"), "{told}");
     let (_, told) = said(&["sandbox", "--net", "https://example.org/x", "--", "true"]);
     assert!(told.contains("write the host alone"), "{told}");
     let (_, told) = said(&["config", "show", "--set", "sandbox.net=[\"*\"]"]);

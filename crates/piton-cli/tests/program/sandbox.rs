@@ -79,9 +79,13 @@ fn a_folder_to_read_that_does_not_exist_is_named() {
 #[test]
 fn what_was_chosen_is_in_the_journal_with_each_turn() {
     let stage = calls([("bash", json!({"command": "true"}))]);
-    stage.run(&["--sandbox", "read-only", "go"]).expect_code(0);
+    let ran = stage.run(&["--sandbox", "read-only", "--net", "example.org", "go"]).expect_code(0);
     let started = stage.journal().into_iter().find(|event| event["type"] == "turn_started").unwrap();
     assert_eq!(started["policy"]["sandbox"], "read-only");
+    let used = json!({"mode": "read-only", "backend": "namespaces", "net": ["example.org"]});
+    assert_eq!(ran.result()["sandbox"], used, "and in the result");
+    let ran = calls([("bash", json!({"command": "true"}))]).run(&["--sandbox", "off", "go"]).expect_code(0);
+    assert_eq!(ran.result()["sandbox"], json!({"mode": "off", "backend": null, "net": []}));
 }
 
 #[test]
@@ -174,6 +178,7 @@ fn the_doctor_tries_each_guarantee() {
     let said = String::from_utf8(ran.stdout).unwrap();
     assert_eq!(ran.status.code(), Some(0), "{said}");
     assert!(said.matches("blocked (it works outside the sandbox)").count() >= 9, "{said}");
+    assert_eq!(said.matches("the proxy refuses other hosts    works").count(), 1, "{said}");
 }
 
 /// Runs it in a namespace in which no further one may be made: the limit is its own.

@@ -67,6 +67,11 @@ impl Host {
             Err(_) => no("it is neither a name nor an address"),
         }
     }
+
+    /// Whether it is a name that stands for the machine that asks, whatever a name server says (RFC 6761).
+    pub(crate) fn is_own_machine(&self) -> bool {
+        matches!(self, Self::Name(name) if name == "localhost" || name.ends_with(".localhost"))
+    }
 }
 
 impl fmt::Display for Host {
@@ -140,6 +145,12 @@ impl HostRule {
         match which {
             Which::Exactly(Host::Address(address)) if !address::is_public(address) => {
                 no("it is not a public address, and the sandbox opens no others")
+            }
+            Which::Exactly(ref host) if host.is_own_machine() => {
+                no("it is this machine, and the sandbox does not open it")
+            }
+            Which::Below(ref above) if Host::Name(above.clone()).is_own_machine() => {
+                no("it is this machine, and the sandbox does not open it")
             }
             which => Ok(Self { which, port }),
         }

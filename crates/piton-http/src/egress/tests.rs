@@ -220,6 +220,20 @@ async fn addresses_are_judged_as_names_are() {
 }
 
 #[tokio::test]
+async fn the_clients_own_machine_is_refused_by_name_and_no_rule_is_suggested() {
+    let scene = scene(OPEN, &[("localhost", &["93.184.215.14"])]).await;
+    for place in ["localhost:80", "LOCALHOST.:8080", "app.localhost:443"] {
+        let answer = scene.connect(place).await;
+        assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("which no rule opens"), "{place}: {answer}");
+        assert!(!answer.contains("--net"), "{place}: {answer}");
+    }
+    assert_eq!(scene.asked(), [""; 0]);
+    for rule in ["localhost", "localhost:8080", "*.localhost", "a.localhost"] {
+        assert!(HostRule::parse(rule).is_err(), "{rule}");
+    }
+}
+
+#[tokio::test]
 async fn only_connections_are_made_and_only_without_authentication() {
     let scene = scene(OPEN, NAMES).await;
     // BIND and UDP ASSOCIATE, a kind of address that is none, and a client that insists on a password.
