@@ -46,18 +46,20 @@ pub(crate) struct TooMany;
 
 /// The arguments that `word` becomes. `budget` is how many more there may be.
 pub(crate) fn fields(word: &Word, budget: &mut usize) -> Result<Vec<Field>, TooMany> {
-    let braces = word.pieces.iter().any(|piece| matches!(piece, Piece::Bare(text) if text.contains('{')));
-    if !braces {
+    let count = |piece: &Piece| if let Piece::Bare(text) = piece { text.matches('{').count() } else { 0 };
+    let braces: usize = word.pieces.iter().map(count).sum();
+    if braces == 0 {
         *budget = budget.checked_sub(1).ok_or(TooMany)?;
         return Ok(vec![join(&word.pieces)]);
     }
-    let units: Vec<Unit> = word.pieces.iter().flat_map(units).collect();
-    if units.iter().filter(|unit| **unit == Unit::Bare('{')).count() > MOST_NESTING {
+    if braces > MOST_NESTING {
         return Err(TooMany);
     }
+    let units: Vec<Unit> = word.pieces.iter().flat_map(units).collect();
     let all = expand(&units, MOST_NODES.min(*budget))?;
     *budget = budget.checked_sub(all.len()).ok_or(TooMany)?;
-    Ok(all.into_iter().map(|units| join(&pieces(units))).collect())
+    // What becomes empty without quotes is no argument: `{,rm} x` runs `rm`.
+    Ok(all.into_iter().filter(|units| !units.is_empty()).map(|units| join(&pieces(units))).collect())
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

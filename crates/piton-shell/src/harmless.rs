@@ -8,6 +8,8 @@ use crate::judged::{Judged, host};
 use crate::options::{Grammar, Token};
 use crate::reading::Effect;
 use crate::{git, special};
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 /// What the operands of a program are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -342,11 +344,7 @@ pub(crate) fn takes_commands(name: &str) -> bool {
 
 /// Whether a program stands in one of the tables.
 pub(crate) fn is_known(name: &str) -> bool {
-    row(name).is_some()
-        || lists(ORDINARY, name)
-        || lists(TAKE_COMMANDS, name)
-        || special::is_special(name)
-        || lists(VERSIONED, name)
+    row(name).is_some() || NAMES.contains(name) || name == "git" || special::is_special(name)
 }
 
 /// Whether a list of names, with blanks between, has this one.
@@ -355,8 +353,18 @@ fn lists(list: &str, name: &str) -> bool {
 }
 
 fn row(name: &str) -> Option<&'static Program> {
-    PROGRAMS.iter().find(|program| program.names.split(' ').any(|known| known == name))
+    ROWS.get(name).copied()
 }
+
+/// The table by names.
+static ROWS: LazyLock<HashMap<&'static str, &'static Program>> = LazyLock::new(|| {
+    let rows = PROGRAMS.iter().flat_map(|program| program.names.split(' ').map(move |name| (name, program)));
+    rows.collect()
+});
+
+/// Every name that stands in a list.
+static NAMES: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| [ORDINARY, VERSIONED, TAKE_COMMANDS].iter().flat_map(|list| list.split_whitespace()).collect());
 
 /// What the program `name` does with `arguments`.
 pub(crate) fn judge(name: &str, arguments: &[Field]) -> Judged {

@@ -10,6 +10,8 @@ pub const MOST_NESTING: usize = 64;
 pub const MOST_NODES: usize = 5_000;
 /// Bytes that all expanded braces may have together.
 pub(crate) const MOST_EXPANDED_BYTES: usize = MOST_BYTES;
-/// Steps of the reader per byte of the command. Only a text that has to be read again and again (`$((` that turns out to
-/// be a substitution, in itself) needs more than a few.
-pub(crate) const STEPS_PER_BYTE: usize = 24;
+/// Looks at a character per byte of the command, beside [`FREE_STEPS`]. Only a text that has to be read again and again (`$((` that
+/// turns out to be a substitution, in itself) needs more.
+pub(crate) const STEPS_PER_BYTE: usize = 8;
+/// Looks at a character that any command has, however short.
+pub(crate) const FREE_STEPS: usize = 200_000;

@@ -11,7 +11,7 @@ mod quotes;
 mod words;
 
 use crate::hidden;
-use crate::limits::{MOST_NESTING, MOST_NODES, STEPS_PER_BYTE};
+use crate::limits::{FREE_STEPS, MOST_NESTING, MOST_NODES, STEPS_PER_BYTE};
 use crate::reading::UnknowableKind;
 use crate::syntax::{Assignment, Direction, Found, Redirect, Simple, Word};
 use document::Pending;
@@ -43,11 +43,12 @@ pub(crate) fn parse(source: &str, place: Place, found: &mut Found) {
         source,
         at: 0,
         end: source.len(),
-        steps: source.len().saturating_mul(STEPS_PER_BYTE) + 1_000,
+        steps: source.len() * STEPS_PER_BYTE + FREE_STEPS,
         depth: place.depth,
         fed: place.fed,
         pending: Vec::new(),
         held: false,
+        inside: 0,
         within: place.within,
         found,
     };
@@ -76,6 +77,8 @@ struct Parser<'s, 'f> {
     pending: Vec<Pending>,
     /// Whether bodies are pending outside of the substitution that is read.
     held: bool,
+    /// How many substitutions of the form `$( … )` are open. Bash 5.2 prints what is in one, and reads that again.
+    inside: usize,
     within: Option<Range<usize>>,
     found: &'f mut Found,
 }
@@ -169,6 +172,12 @@ impl Parser<'_, '_> {
             } else {
                 let word = self.word(false)?;
                 self.count()?;
+                // In a substitution bash 5.2 prints the command and reads it again, with the redirections behind: a word that is
+                // no reserved one here is one then, and `$(>f ! rm x)` runs `rm`.
+                let moved = simple.words.is_empty() && !simple.redirects.is_empty();
+                if moved && word.bare().is_some_and(compound::is_reserved) {
+                    return Err(self.stop(UnknowableKind::Syntax));
+                }
                 simple.words.push(word);
             }
         }

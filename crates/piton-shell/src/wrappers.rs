@@ -3,6 +3,8 @@
 use crate::expand::Field;
 use crate::options::{Grammar, Token};
 use crate::parse::is_name;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// A program whose operands are the words of another command.
 struct Wrapper {
@@ -277,21 +279,33 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("rustup/run", "", "install", 1, &[KeepsInput]),
 ];
 
+/// A subcommand, if it wraps only with that, and how.
+type Row = (Option<&'static str>, &'static Wrapper);
+
+/// The table by programs; one that wraps only with a subcommand has several rows.
+static ROWS: LazyLock<HashMap<&'static str, Vec<Row>>> = LazyLock::new(|| {
+    let mut rows: HashMap<_, Vec<_>> = HashMap::new();
+    for wrapper in WRAPPERS {
+        for name in wrapper.names.split_whitespace() {
+            let (program, subcommand) =
+                name.split_once('/').map_or((name, None), |(program, sub)| (program, Some(sub)));
+            rows.entry(program).or_default().push((subcommand, wrapper));
+        }
+    }
+    rows
+});
+
 /// Whether a program is in the table.
 pub(crate) fn is_wrapper(name: &str) -> bool {
-    WRAPPERS.iter().any(|wrapper| wrapper.names.split_whitespace().any(|known| known == name))
+    ROWS.get(name).is_some_and(|rows| rows.iter().any(|(subcommand, _)| subcommand.is_none()))
 }
 
 /// Looks through the wrapper that `name` is, if it is one. `fields[0]` is its own word.
 pub(crate) fn look_through(name: &str, fields: &[Field]) -> Option<Seen> {
     let second = fields.get(1).map(|field| field.text.as_str());
-    let (wrapper, skip) = WRAPPERS.iter().find_map(|wrapper| {
-        wrapper.names.split_whitespace().find_map(|known| match known.split_once('/') {
-            None if known == name => Some((wrapper, 1)),
-            Some((program, sub)) if program == name && second == Some(sub) => Some((wrapper, 2)),
-            _ => None,
-        })
-    })?;
+    let fits = |(subcommand, _): &&(Option<&str>, _)| subcommand.is_none() || *subcommand == second;
+    let (subcommand, wrapper) = ROWS.get(name)?.iter().find(fits)?;
+    let skip = 1 + usize::from(subcommand.is_some());
     Some(wrapper.seen(fields, skip))
 }
 

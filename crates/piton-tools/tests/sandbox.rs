@@ -6,7 +6,11 @@
 mod support;
 
 use piton_core::call::Status;
-use piton_sandbox::Write;
+use piton_sandbox::{Backend, Write};
+use piton_tools::disk::{ConfinedDisk, Disk};
+use piton_tools::files::{Files, Found, Replacement};
+use serde_json::json;
+use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
 use support::{Place, is_running, unique_sleep, wait_until};
@@ -428,4 +432,167 @@ async fn too_many_processes_are_refused() {
     place.put("bomb.py", script);
     let mut number = 0;
     assert_eq!(run(&mut place, &mut number, "python3 bomb.py").await.1.lines().next(), Some("refused at True"));
+}
+
+/// What random paths are made of. What leads out leads to the folder above the workspace.
+const PARTS: &[&str] = &[
+    "sub",
+    "a",
+    "deep",
+    "file",
+    "new",
+    ".git",
+    ".GIT",
+    "config",
+    "hooks",
+    "HEAD",
+    ".vscode",
+    ".VSCode",
+    "tasks.json",
+    ".envrc",
+    "old",
+    "out",
+    "secret",
+    "in",
+    "up",
+    "loop",
+    "..",
+    "..",
+    ".",
+    "home",
+    ".ssh",
+    "id",
+    "lib",
+];
+
+/// What is there, or leads there: every other path begins so.
+const KNOWN: &[&str] = &[
+    "sub/file",
+    "sub/a/file",
+    "file",
+    "in/file",
+    "sub/up/file",
+    "sub/in/old/new",
+    ".git/config",
+    "sub/config",
+    ".git/HEAD",
+    "sub",
+    "in",
+    "sub/secret",
+    "out/secret",
+    "lib/.vscode/tasks.json",
+    "lib/old/.git/config",
+    "lib/old/new",
+    "sub/deep/old/file",
+    ".vscode/tasks.json",
+];
+
+/// A tree with what is protected, what is not, and links of all kinds.
+fn planted() -> Place {
+    let mut place = Place::confined();
+    repository(&place.cx.workspace);
+    for name in ["sub/a/file", "sub/file", "file", ".vscode/tasks.json", "lib/.vscode/tasks.json", "sub/deep/old/file"]
+    {
+        place.put(name, "x");
+    }
+    std::fs::create_dir_all(place.path("lib/old")).unwrap();
+    repository(&place.path("lib/old"));
+    let above = place.cx.workspace.parent().unwrap().to_path_buf();
+    std::fs::write(above.join("secret"), "canary").unwrap();
+    for (link, to) in [
+        ("out", above.as_path()),
+        ("sub/out", Path::new("../..")),
+        ("sub/secret", Path::new("../../secret")),
+        ("in", Path::new("sub/a")),
+        ("sub/in", Path::new("../lib")),
+        ("sub/up", Path::new("..")),
+        ("loop", Path::new("loop")),
+        ("sub/config", Path::new("../.git/config")),
+    ] {
+        std::os::unix::fs::symlink(to, place.path(link)).unwrap();
+    }
+    std::fs::create_dir_all(place.reach().private.clone()).unwrap();
+    place
+}
+
+/// Whether the guard lets it be read, and be written to; nothing is written where the folder is not there.
+fn guard(disk: &dyn Files, path: &Path) -> (bool, bool) {
+    let reads = disk.open(path).is_ok_and(|mut open| open.read(&mut [0]).is_ok());
+    let is_folder = |path: &Path| disk.look(path).ok().flatten().is_some_and(|found| matches!(found, Found::Folder));
+    let writes = disk.real(path).is_ok_and(|real| {
+        let has_place = real.parent().is_some_and(is_folder) && !is_folder(&real);
+        let change = Replacement { path: real, before: None, after: String::new() };
+        has_place && disk.replace(&"c1_0".into(), &change, b"x").is_ok()
+    });
+    (reads, writes)
+}
+
+/// What the guard of the file tools allows the kernel allows a command, and the other way round. Where it does not, the guard allows
+/// less: other cases of protected names, and what is not there yet and would be taken away afterwards; and for a path that goes
+/// through `/tmp`, which is another folder for a command.
+#[tokio::test]
+async fn what_the_guard_allows_the_kernel_allows() {
+    const PATHS: usize = 400;
+    for (backend, seed) in
+        [(Backend::Namespaces, 1), (Backend::Namespaces, 2), (Backend::Landlock, 3), (Backend::Landlock, 4)]
+    {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let paths: Vec<String> = (0..PATHS)
+            .map(|number| {
+                let known = (number % 2 == 0).then(|| KNOWN[random.usize(..KNOWN.len())]);
+                let more = if known.is_some() { 0..2 } else { 1..6 };
+                let parts = (0..random.usize(more)).map(|_| PARTS[random.usize(..PARTS.len())]).collect::<Vec<_>>();
+                let path = known.into_iter().chain(parts).collect::<Vec<_>>().join("/");
+                // A file that is not there is named so for a tool, and not for a command.
+                path.trim_end_matches("/.").to_owned()
+            })
+            .collect();
+        // Each has a tree of its own, since both write.
+        let (mut commands, mut tools) = (planted(), planted());
+        (commands.reach().backend, tools.reach().backend) = (backend, backend);
+        let script: String = paths
+            .iter()
+            .map(|path| {
+                format!("r=n; w=n; p='{path}'; head -c 1 \"$p\" >/dev/null 2>&1 && r=y; (: >> \"$p\") 2>/dev/null && w=y; echo $r$w\n")
+            })
+            .collect();
+        commands.put("sub/script", &script);
+        tools.put("sub/script", &script);
+        let outcome = commands.run("bash", json!({"command": "sh sub/script"})).await;
+        let said: Vec<(bool, bool)> = (outcome.text.lines().filter(|line| line.len() == 2))
+            .map(|line| (line.starts_with('y'), line.ends_with('y')))
+            .collect();
+        assert_eq!(said.len(), PATHS, "{}", outcome.text);
+        let reach = tools.reach().clone();
+        let disk = ConfinedDisk::new(Disk::new(tools.calls_dir.clone()), reach);
+        let mut wrong = Vec::new();
+        let (mut both_read, mut both_wrote, mut neither) = (0, 0, 0);
+        for (path, kernel) in paths.iter().zip(said) {
+            // Above what is not there a tool goes by the name alone, and a command nowhere.
+            if path.rsplit_once("..").is_some_and(|(before, _)| !tools.path(before).is_dir()) {
+                assert_eq!(kernel, (false, false), "{path}");
+                continue;
+            }
+            let guard = guard(&disk, &tools.path(path));
+            both_read += usize::from(guard.0 && kernel.0);
+            both_wrote += usize::from(guard.1 && kernel.1);
+            neither += usize::from(!guard.0 && !kernel.0);
+            let lower = path.to_lowercase();
+            let is_named = [".git", ".vscode", ".envrc", ".ssh"].iter().any(|name| lower.contains(name));
+            let goes_out =
+                ["out", "up", "..", "home", "secret"].iter().any(|part| path.split('/').any(|other| other == *part));
+            let is_less = |guard: bool, kernel: bool| guard == kernel || kernel && (is_named || goes_out);
+            // Under Landlock what is new at the top is made by tools alone, and is there for them afterwards.
+            let is_new = backend == Backend::Landlock
+                && (path.contains("new") || tools.path(path).exists() != commands.path(path).exists());
+            if !(is_new || is_less(guard.0, kernel.0) && is_less(guard.1, kernel.1)) {
+                wrong.push(format!("{path}: guard {guard:?}, kernel {kernel:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{backend:?}:\n{}", wrong.join("\n"));
+        assert!(
+            both_read > 20 && both_wrote > 20 && neither > 20,
+            "{both_read} {both_wrote} {neither}: nothing is compared"
+        );
+    }
 }

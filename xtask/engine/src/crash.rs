@@ -17,6 +17,8 @@ const SEEDS: u64 = 4;
 /// What was asked for.
 struct Wanted {
     slow: bool,
+    /// For real processes: `--sandbox`, as Piton has it.
+    sandbox: String,
     runs: u64,
     seed: u64,
 }
@@ -29,19 +31,23 @@ pub(crate) fn crash(words: &[&str]) -> anyhow::Result<()> {
 
 impl Wanted {
     fn parse(words: &[&str]) -> anyhow::Result<Self> {
-        let mut wanted = Self { slow: false, runs: 300, seed: 1 };
+        let mut wanted = Self { slow: false, sandbox: "workspace-write".to_owned(), runs: 300, seed: 1 };
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            let mut number = || words.next().and_then(|word| word.parse().ok()).with_context(|| format!("{word} N"));
             match *word {
                 "--slow" => wanted.slow = true,
-                "--runs" => wanted.runs = number()?,
-                "--seed" => wanted.seed = number()?,
+                "--sandbox" => wanted.sandbox = (*words.next().context("--sandbox MODE")?).to_owned(),
+                "--runs" => wanted.runs = number(words.next())?,
+                "--seed" => wanted.seed = number(words.next())?,
                 _ => bail!("not an option of crash: {word}"),
             }
         }
         Ok(wanted)
     }
+}
+
+fn number(word: Option<&&str>) -> anyhow::Result<u64> {
+    word.and_then(|word| word.parse().ok()).context("a number is wanted")
 }
 
 fn in_memory(wanted: &Wanted) -> anyhow::Result<()> {
@@ -99,6 +105,7 @@ fn with_processes(wanted: &Wanted) -> anyhow::Result<()> {
     let program = Program {
         piton: std::path::absolute("target/debug/piton")?,
         search_path: std::env::var_os("PATH").context("there is no PATH")?,
+        sandbox: wanted.sandbox.clone(),
     };
     let began = Instant::now();
     let mut tallies = Vec::new();
@@ -107,7 +114,7 @@ fn with_processes(wanted: &Wanted) -> anyhow::Result<()> {
         tally.violations.iter().for_each(|violation| println!("--seed {seed}: {violation}"));
         tallies.push(tally);
     }
-    let table = process_table(&tallies, began.elapsed().as_secs());
+    let table = process_table(&tallies, &wanted.sandbox, began.elapsed().as_secs());
     println!("{table}");
     write_between("slow", &table)?;
     let violated = tallies.iter().filter(|tally| !tally.violations.is_empty()).count();
@@ -118,7 +125,7 @@ fn with_processes(wanted: &Wanted) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn process_table(tallies: &[Tally], seconds: u64) -> String {
+fn process_table(tallies: &[Tally], sandbox: &str, seconds: u64) -> String {
     let kills = |victim| tallies.iter().flat_map(|tally| &tally.kills).filter(|hit| **hit == victim).count();
     let with = |invariant: &str| {
         let is = |violation: &&String| violation.starts_with(invariant);
@@ -127,17 +134,21 @@ fn process_table(tallies: &[Tally], seconds: u64) -> String {
     let all: usize = tallies.iter().map(|tally| tally.violations.len()).sum();
     let requests: usize = tallies.iter().map(|tally| tally.requests).sum();
     let statuses = outcomes(tallies.iter().flat_map(|tally| tally.statuses.iter().copied()));
-    let rows: [(&str, String); 10] = [
-        ("runs", format!("{} in {seconds} s", tallies.len())),
+    let others = ["I1", "I2", "I3", "I4", "I7", "I8"].map(with).into_iter().sum::<usize>();
+    let rows: [(&str, String); 13] = [
+        ("runs", format!("{} in {seconds} s, `--sandbox {sandbox}`", tallies.len())),
         ("kills of Piton alone", kills(Victim::Piton).to_string()),
         ("kills of its runners alone", kills(Victim::Runners).to_string()),
+        ("kills of Piton and its runners", kills(Victim::Both).to_string()),
         ("kills of all of them", kills(Victim::Everything).to_string()),
+        ("cancels", kills(Victim::Turn).to_string()),
         ("requests the provider saw", requests.to_string()),
         ("shell commands", statuses),
         ("run twice (I1)", with("I1").to_string()),
         ("lost, or said to be what they were not (I3, I4, I7)", (with("I3") + with("I4") + with("I7")).to_string()),
         ("malformed conversations (I2)", with("I2").to_string()),
-        ("anything else", (all - with("I1") - with("I2") - with("I3") - with("I4") - with("I7")).to_string()),
+        ("processes left (I8)", with("I8").to_string()),
+        ("anything else", (all - others).to_string()),
     ];
     let mut table = "| what | count |\n|---|--:|".to_owned();
     rows.iter().for_each(|(what, count)| {

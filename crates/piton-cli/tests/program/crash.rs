@@ -86,11 +86,12 @@ fn a_command_that_still_runs_is_waited_for_not_run_again() {
 
 #[test]
 fn whoever_is_killed_whenever_nothing_is_lost_and_nothing_runs_twice() {
-    let program = piton_testkit::crash::slow::Program {
-        piton: env!("CARGO_BIN_EXE_piton").into(),
-        search_path: std::env::var_os("PATH").unwrap(),
-    };
-    for seed in 1..=8 {
+    for (seed, sandbox) in (1..=8).map(|seed| (seed, "workspace-write")).chain([(9, "off"), (10, "off"), (11, "off")]) {
+        let program = piton_testkit::crash::slow::Program {
+            piton: env!("CARGO_BIN_EXE_piton").into(),
+            search_path: std::env::var_os("PATH").unwrap(),
+            sandbox: sandbox.to_owned(),
+        };
         let tally = piton_testkit::crash::slow::run(&program, seed);
         assert!(tally.violations.is_empty(), "seed {seed}: {:#?}", tally.violations);
     }

@@ -481,3 +481,50 @@ fn turns_are_taken_back_and_brought_back_by_the_process_that_runs_the_session() 
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
 }
+
+/// Connects to the session's own socket, says a prompt and hears what comes of it.
+const SPEAKS: &str = r#"
+import glob, json, socket, sys
+line = socket.socket(socket.AF_UNIX)
+line.connect(glob.glob(sys.argv[1] + "/data/sessions/*/control.sock")[0])
+try:
+    for ask in [{"do": "hello", "protocol": 2}, {"do": "prompt", "text": "by the command"}]:
+        line.sendall((json.dumps(ask) + "\n").encode())
+except OSError:
+    pass
+try:
+    for heard in line.makefile():
+        print(heard)
+except ConnectionResetError:
+    pass
+"#;
+
+#[test]
+fn a_command_does_not_speak_for_the_user_where_there_is_no_sandbox() {
+    let speak = |prefix: &str| {
+        let mut stage = Stage::new(json!([]));
+        let home = stage.home.path().display().to_string();
+        let command =
+            format!("{prefix} python3 speak.py {home} && touch started; until [ -e go ]; do sleep 0.02; done");
+        let call = json!({"tools": [{"name": "bash", "args": {"command": command}}]});
+        stage.provider = piton_testkit::FakeProvider::start(json!([call, {"text": "done", "repeat": true}]));
+        stage.with_files([("speak.py", SPEAKS)])
+    };
+    for prefix in ["", "setsid -w", "env -i PATH=/usr/bin:/bin"] {
+        let stage = speak(prefix);
+        let mut child = stage.start(&["--sandbox", "off", "go"]);
+        until("it has been answered", || stage.workspace.has("started"));
+        // The user's own process is heard.
+        let mut line = Line::open(&stage);
+        line.say(&json!({"do": "prompt", "text": "by the user", "message": "m1"}));
+        assert_eq!(line.hear("accepted").unwrap()["message"], "m1");
+        stage.workspace.write("go", "");
+        assert!(child.wait().unwrap().success());
+        let journal = stage.journal();
+        let told = journal.iter().find(|event| event["type"] == "call_settled").unwrap()["outcome"]["text"].to_string();
+        assert!(told.contains("commands may not speak for the user"), "{prefix}: {told}");
+        let said = user_messages(&stage);
+        assert!(said.iter().any(|said| said == "by the user"), "{prefix}: {said:?}");
+        assert!(!said.iter().any(|said| said == "by the command"), "{prefix}: {said:?}");
+    }
+}

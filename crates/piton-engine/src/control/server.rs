@@ -11,6 +11,7 @@ use crate::store::{StoreError, Stored};
 use futures_util::{FutureExt, StreamExt};
 use piton_core::client::{Line, Mark, PROTOCOL, Published, Refusal, Reply, Request};
 use piton_core::ids::MessageId;
+use piton_tools::runner::is_of_a_call;
 use serde::Serialize;
 use serde_json::Value;
 use std::io;
@@ -117,11 +118,29 @@ struct Client {
 
 /// An error only means that the client is gone, does not listen, or that the session is over.
 async fn receive(shared: Arc<Shared>, stream: UnixStream) {
+    let stranger = stranger(&stream);
     let (read, out) = stream.into_split();
     let requests = FramedRead::new(read, LinesCodec::new_with_max_length(REQUEST_BYTES));
     let (replies, pending) = mpsc::unbounded_channel();
-    let client = Client { shared, out, following: None, attending: None, is_known: false, replies };
-    drop(client.serve(requests, pending).await);
+    let mut client = Client { shared, out, following: None, attending: None, is_known: false, replies };
+    drop(match stranger {
+        Some(reason) => client.refuse(reason).await,
+        None => client.serve(requests, pending).await,
+    });
+}
+
+/// Why somebody at the socket may say nothing in the session: a command that the model has started would speak as the user, and
+/// say yes to itself. Where there is a sandbox it does not get here. A process of a namespace above ours has no number here.
+fn stranger(stream: &UnixStream) -> Option<&'static str> {
+    let pid =
+        stream.peer_cred().ok().and_then(|peer| peer.pid()).filter(|pid| cfg!(target_os = "linux") && *pid > 0)?;
+    let reason = match is_of_a_call(pid) {
+        Some(false) => return None,
+        Some(true) => "it comes from a command of a session, and commands may not speak for the user",
+        None => "the process that has connected is gone, and who it was cannot be told",
+    };
+    tracing::warn!(target: "piton::control", pid, "a client is refused: {reason}");
+    Some(reason)
 }
 
 impl Client {
@@ -131,8 +150,7 @@ impl Client {
         mut pending: mpsc::UnboundedReceiver<(Option<u64>, Reply)>,
     ) -> io::Result<()> {
         let over = self.shared.over.clone();
-        let (session, pid) = (self.shared.served.stored.id().clone(), std::process::id());
-        self.tell(None, &Reply::Hello { protocol: PROTOCOL, session, pid }).await?;
+        self.greet().await?;
         let mut listens_only = false;
         loop {
             tokio::select! {
@@ -158,6 +176,17 @@ impl Client {
             self.send(&lines).await?;
         }
         Ok(())
+    }
+
+    async fn greet(&mut self) -> io::Result<()> {
+        let (session, pid) = (self.shared.served.stored.id().clone(), std::process::id());
+        self.tell(None, &Reply::Hello { protocol: PROTOCOL, session, pid }).await
+    }
+
+    /// Says why nothing is heard, and no more.
+    async fn refuse(&mut self, reason: &str) -> io::Result<()> {
+        self.greet().await?;
+        self.tell(None, &refused(None, reason)).await
     }
 
     /// Does what was asked; the answers come as they come. Whether the client is understood at all. Fails when the

@@ -1,15 +1,38 @@
 //! Arithmetic. What it computes does not matter; that it runs the substitutions in it, and those in the values of its variables, does.
 
+use super::document::Pending;
 use super::{Parsed, Parser};
 use crate::reading::UnknowableKind;
+use crate::syntax::Mark;
 use std::ops::Range;
 
+/// Where the parser stood before it tried something.
+struct Checkpoint {
+    at: usize,
+    inside: usize,
+    fed: bool,
+    held: bool,
+    pending: Vec<Pending>,
+    found: Mark,
+}
+
 impl Parser<'_, '_> {
+    fn checkpoint(&self) -> Checkpoint {
+        let (pending, found) = (self.pending.clone(), self.found.mark());
+        Checkpoint { at: self.at, inside: self.inside, fed: self.fed, held: self.held, pending, found }
+    }
+
+    /// Goes back; the steps that it took remain taken.
+    fn back(&mut self, to: Checkpoint) {
+        (self.at, self.inside, self.fed, self.held) = (to.at, to.inside, to.fed, to.held);
+        self.pending = to.pending;
+        self.found.back_to(&to.found);
+    }
+
     /// `(( … ))`, from the first parenthesis on. Where it turns out to be a subshell in a subshell, the parser goes back,
     /// and the answer is `false`.
     pub(super) fn arithmetic_or_back(&mut self) -> Parsed<bool> {
-        let start = self.at;
-        let found = self.found.mark();
+        let here = self.checkpoint();
         self.take(2);
         match self.evaluated(b')') {
             Ok(()) if self.peek() == Some(b')') && self.second() == Some(b')') => {
@@ -17,8 +40,7 @@ impl Parser<'_, '_> {
                 Ok(true)
             }
             Ok(()) | Err(_) if self.steps > 0 => {
-                self.found.back_to(&found);
-                self.at = start;
+                self.back(here);
                 Ok(false)
             }
             Ok(()) => Err(self.stop(UnknowableKind::TooLarge)),
@@ -28,8 +50,7 @@ impl Parser<'_, '_> {
 
     /// `[ … ]` behind the name of an array, both brackets included. Whether it is closed within its word.
     pub(super) fn subscript(&mut self) -> Parsed<bool> {
-        let start = self.at;
-        let found = self.found.mark();
+        let here = self.checkpoint();
         self.take(1);
         match self.deeper(|parser| parser.evaluated(b']')) {
             Ok(()) if self.peek() == Some(b']') => {
@@ -37,8 +58,7 @@ impl Parser<'_, '_> {
                 Ok(true)
             }
             Ok(()) | Err(_) => {
-                self.found.back_to(&found);
-                self.at = start;
+                self.back(here);
                 Ok(false)
             }
         }

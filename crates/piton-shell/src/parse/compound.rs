@@ -7,6 +7,14 @@ use crate::syntax::Direction;
 /// Words that begin a command other than a simple one.
 const OPENERS: &[&str] = &["{", "if", "while", "until", "for", "select", "case", "[[", "function", "coproc"];
 
+/// Words that end one, or go on with it.
+const CLOSERS: &[&str] = &["then", "elif", "else", "fi", "do", "done", "esac", "}"];
+
+/// Whether a word is reserved where a command begins.
+pub(super) fn is_reserved(word: &str) -> bool {
+    OPENERS.contains(&word) || CLOSERS.contains(&word) || matches!(word, "!" | "time" | "in")
+}
+
 impl Parser<'_, '_> {
     /// One command of a pipeline.
     pub(super) fn command(&mut self) -> Parsed<()> {
@@ -17,8 +25,8 @@ impl Parser<'_, '_> {
         let Some(word) = self.reserved() else { return self.simple() };
         if !OPENERS.contains(&word.as_str()) {
             // A reserved word in the wrong place is no program.
-            let closes = ["then", "elif", "else", "fi", "do", "done", "esac", "}", "in"].contains(&word.as_str());
-            return if closes && word != "in" { Err(self.stop(UnknowableKind::Syntax)) } else { self.simple() };
+            let closes = CLOSERS.contains(&word.as_str());
+            return if closes { Err(self.stop(UnknowableKind::Syntax)) } else { self.simple() };
         }
         let from = self.found.simples.len();
         self.skip_reserved();
@@ -255,6 +263,12 @@ impl Parser<'_, '_> {
             if !compound {
                 self.at = start;
             }
+        }
+        let compound =
+            self.peek() == Some(b'(') || self.reserved().is_some_and(|word| OPENERS.contains(&word.as_str()));
+        if !compound && self.inside > 0 {
+            // It is printed as `coproc COPROC aa`, and then runs a program of that name.
+            return Err(self.stop(UnknowableKind::Syntax));
         }
         let result = self.command();
         self.fed = fed;

@@ -5,7 +5,7 @@ use crate::reading::UnknowableKind;
 use crate::syntax::{Piece, Word};
 
 /// A here-document that was announced.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Pending {
     delimiter: String,
     /// Whether the delimiter was quoted: then nothing in the body is expanded.

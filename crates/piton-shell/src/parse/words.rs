@@ -107,7 +107,9 @@ impl Parser<'_, '_> {
         let pending = std::mem::take(&mut self.pending);
         let held = self.held;
         self.held |= !pending.is_empty();
+        self.inside += 1;
         self.deeper(|parser| parser.list(&[]))?;
+        self.inside -= 1;
         if !self.pending.is_empty() {
             return Err(self.stop(UnknowableKind::Syntax));
         }
@@ -141,7 +143,11 @@ impl Parser<'_, '_> {
                 Some(b'`') => break,
                 Some(b'\\') => {
                     let escaped = self.byte(self.at + 1);
-                    if matches!(escaped, Some(b'`' | b'\\' | b'$')) || (quoted && escaped == Some(b'"')) {
+                    // A continuation goes before anything else is unescaped.
+                    if escaped == Some(b'\n') {
+                        inner.push_str(&self.source[from..self.at]);
+                        from = self.at + 2;
+                    } else if matches!(escaped, Some(b'`' | b'\\' | b'$')) || (quoted && escaped == Some(b'"')) {
                         inner.push_str(&self.source[from..self.at]);
                         from = self.at + 1;
                     }

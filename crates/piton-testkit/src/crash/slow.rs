@@ -28,6 +28,8 @@ pub struct Program {
     pub piton: PathBuf,
     /// Where shell commands find theirs.
     pub search_path: OsString,
+    /// What `--sandbox` says: `workspace-write`, `off`.
+    pub sandbox: String,
 }
 
 /// Whom a kill hits.
@@ -37,8 +39,12 @@ pub enum Victim {
     Piton,
     /// The runners; Piton lives on.
     Runners,
+    /// Piton and its runners; who is in a sandbox, the kernel ends.
+    Both,
     /// Piton and every process below it.
     Everything,
+    /// The turn: by Ctrl-C, and Piton ends it. The run is over then.
+    Turn,
 }
 
 /// What came of one run.
@@ -61,13 +67,14 @@ const CONFIG: &str = "[retry]\nfirst_wait = 0.02\nlongest_wait = 0.05\n";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Kills of one run at most.
 const MOST_KILLS: u32 = 3;
+const VICTIMS: [Victim; 5] = [Victim::Piton, Victim::Runners, Victim::Both, Victim::Everything, Victim::Turn];
 const PROTOCOLS: [&str; 3] = ["openai-chat", "anthropic", "openai-responses"];
 
 /// One session, killed up to three times.
 pub fn run(program: &Program, seed: u64) -> Tally {
     let mut dice = fastrand::Rng::with_seed(seed);
-    let script = script(&mut dice);
     let home = TempWorkspace::with([("config.toml", CONFIG)]);
+    let script = script(&mut dice, &home.path());
     let scene = Scene {
         program,
         provider: FakeProvider::start_by_conversation(script.clone()),
@@ -81,7 +88,7 @@ pub fn run(program: &Program, seed: u64) -> Tally {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         let mut piton = scene.start();
-        let victim = [Victim::Piton, Victim::Runners, Victim::Everything][dice.usize(0..3)];
+        let victim = VICTIMS[dice.usize(..VICTIMS.len())];
         let after = Duration::from_millis(dice.u64(0..250));
         if kills_left > 0 && !ends_within(&mut piton, after) {
             kills_left -= 1;
@@ -93,7 +100,7 @@ pub fn run(program: &Program, seed: u64) -> Tally {
             scene.hit(&piton, Victim::Everything);
         }
         let ended_well = piton.wait().is_ok_and(|status| status.success());
-        if ended_well {
+        if ended_well || tally.kills.contains(&Victim::Turn) {
             break;
         }
     }
@@ -103,12 +110,15 @@ pub fn run(program: &Program, seed: u64) -> Tally {
 }
 
 /// A few steps of shell commands, each leaving a line of its own, and files beside them.
-fn script(dice: &mut fastrand::Rng) -> Value {
+fn script(dice: &mut fastrand::Rng, home: &Path) -> Value {
+    // It is in no session and no group of its command's; by the folder it is found.
+    let daemon = format!("setsid -f sh -c 'sleep 600; :' {} >/dev/null 2>&1; ", home.display());
     let mut answers = Vec::new();
     for step in 0..dice.usize(2..=4) {
         let command = |n: usize, dice: &mut fastrand::Rng| {
             let (line, ms) = (format!("L{step}_{n}"), dice.u32(0..80));
-            let text = format!("echo {line} >> ledger; sleep 0.{ms:03}; echo out {line}");
+            let daemon = if dice.u8(0..4) == 0 { daemon.as_str() } else { "" };
+            let text = format!("echo {line} >> ledger; {daemon}sleep 0.{ms:03}; echo out {line}");
             json!({"name": "bash", "id": format!("call_{line}"), "args": {"command": text}})
         };
         let mut tools: Vec<Value> = (0..dice.usize(1..=3)).map(|n| command(n, dice)).collect();
@@ -145,7 +155,16 @@ impl Scene<'_> {
         command.env("PITON_CONFIG", self.home.path().join("config.toml"));
         command.env("OPENAI_BASE_URL", format!("{}/v1", self.provider.url())).env("OPENAI_API_KEY", "sk-test-openai");
         command.env("ANTHROPIC_BASE_URL", self.provider.url()).env("ANTHROPIC_API_KEY", "sk-test-anthropic");
-        command.args(["run", "--yes", "--format", "json", "--model", &format!("{}/test-model", self.protocol)]);
+        command.args([
+            "run",
+            "--yes",
+            "--sandbox",
+            &self.program.sandbox,
+            "--format",
+            "json",
+            "--model",
+            &format!("{}/test-model", self.protocol),
+        ]);
         command.arg(if self.records().is_some() { "--continue" } else { PROMPT });
         command.current_dir(self.workspace.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
@@ -153,14 +172,19 @@ impl Scene<'_> {
 
     fn hit(&self, piton: &Child, victim: Victim) {
         let below = descendants(piton.id());
-        let is_runner = |pid: &u32| command_line(*pid).is_some_and(|line| line.contains("runner"));
+        // The first process of a sandbox is the kernel's to end, with its runner.
+        let is_runner = |pid: &u32| {
+            command_line(*pid).is_some_and(|line| line.contains("runner") && !line.contains("sandbox-first"))
+        };
         let piton = std::iter::once(piton.id());
         let victims: Vec<u32> = match victim {
             Victim::Piton => piton.collect(),
             Victim::Runners => below.into_iter().filter(is_runner).collect(),
+            Victim::Both => piton.chain(below.into_iter().filter(is_runner)).collect(),
             Victim::Everything => piton.chain(below).collect(),
+            Victim::Turn => return piton.for_each(|pid| signal(pid, Signal::INT)),
         };
-        victims.into_iter().for_each(kill);
+        victims.into_iter().for_each(|pid| signal(pid, Signal::KILL));
     }
 
     /// The session and its events, once the task is on record.
@@ -178,7 +202,12 @@ impl Scene<'_> {
         for request in self.provider.requests() {
             tally.violations.extend(request.fault().map(|fault| format!("I2: the provider is asked with {fault}")));
         }
+        let is_cancelled = tally.kills.contains(&Victim::Turn);
         let Some((dir, records)) = self.records() else {
+            self.left_over(tally);
+            if is_cancelled {
+                return;
+            }
             tally.violations.push("I4: the task is not on record".to_owned());
             return;
         };
@@ -192,7 +221,7 @@ impl Scene<'_> {
         self.calls(&records, tally);
         bill(&records, tally);
         let completed = |record: &Record| matches!(record.event, Event::TurnEnded { end: TurnEnd::Completed, .. });
-        if !records.iter().any(completed) {
+        if !is_cancelled && !records.iter().any(completed) {
             tally.violations.push("the turn did not complete".to_owned());
         }
         self.left_over(tally);
@@ -204,6 +233,7 @@ impl Scene<'_> {
         let mut lines: HashMap<String, usize> = HashMap::new();
         ledger.lines().for_each(|line| *lines.entry(line.to_owned()).or_default() += 1);
         let all_were_hit = tally.kills.contains(&Victim::Everything);
+        let is_cancelled = tally.kills.contains(&Victim::Turn);
         for (name, input, outcomes) in calls(records) {
             let [outcome] = outcomes.as_slice() else {
                 tally.violations.push(format!("I2: {name} {input} has {} results", outcomes.len()));
@@ -212,7 +242,9 @@ impl Scene<'_> {
             if name == "write" {
                 let path = input["path"].as_str().unwrap_or_default();
                 let as_intended = self.workspace.has(path) && json!(self.workspace.read(path)) == input["content"];
-                if outcome.status != Status::Ok || !as_intended {
+                let is_settled_so =
+                    matches!(outcome.status, Status::Cancelled | Status::NotStarted | Status::Interrupted);
+                if !(outcome.status == Status::Ok && as_intended || is_cancelled && is_settled_so) {
                     tally.violations.push(format!("I3: {path} as intended: {as_intended}, said: {}", outcome.text));
                 }
                 continue;
@@ -228,7 +260,8 @@ impl Scene<'_> {
                 Status::Interrupted => times <= 1,
                 // When all are hit, a command may die of it before its runner, which then says so.
                 Status::Failed => times <= 1 && all_were_hit && outcome.text.contains("SIGKILL"),
-                Status::TimedOut | Status::Denied | Status::Cancelled => false,
+                Status::Cancelled => times <= 1 && is_cancelled,
+                Status::TimedOut | Status::Denied => false,
             };
             if times > 1 {
                 tally.violations.push(format!("I1: {line} happened {times} times"));
@@ -257,7 +290,7 @@ impl Scene<'_> {
             if began.elapsed() > PATIENCE / 6 {
                 let lines: Vec<_> = left.iter().filter_map(|pid| command_line(*pid)).collect();
                 tally.violations.push(format!("I8: still there: {lines:?}"));
-                left.into_iter().for_each(kill);
+                left.into_iter().for_each(|pid| signal(pid, Signal::KILL));
                 return;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -305,7 +338,7 @@ fn bill(records: &[Record], tally: &mut Tally) {
             _ => {}
         }
     }
-    if used != billed || used.total() == 0 {
+    if used != billed || used.total() == 0 && !tally.kills.contains(&Victim::Turn) {
         tally.violations.push(format!("$: replies used {used:?}, the turns were billed {billed:?}"));
     }
 }
@@ -323,10 +356,10 @@ fn ends_within(child: &mut Child, time: Duration) -> bool {
     }
 }
 
-fn kill(pid: u32) {
+fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     // Gone in the meantime is as good.
-    pid.map(|pid| kill_process(pid, Signal::KILL)).and_then(Result::ok).unwrap_or_default();
+    pid.map(|pid| kill_process(pid, signal)).and_then(Result::ok).unwrap_or_default();
 }
 
 /// Every process with its parent.

@@ -1,8 +1,11 @@
 //! Processes from `/proc`: their parents, and how to kill what a command left behind.
 
 use super::files::Claim;
+use crate::spawn::CONFINE;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -87,6 +90,32 @@ fn with_descendants(all: &[Process], ours: impl Fn(&Process) -> bool) -> Vec<Pro
 pub(super) fn descendants(of: i32) -> Vec<Process> {
     with_descendants(&all(), |process| process.parent == of)
 }
+
+/// Whether a process is of a call: started by a command of a runner, of whichever session, by however many steps. What is above
+/// this process as well does not count: Piton may itself be started by a command. `None`: it is gone, and cannot be judged.
+pub fn is_of_a_call(pid: i32) -> Option<bool> {
+    let up = |pid: i32| std::iter::successors(Process::read(pid), |process| Process::read(process.parent));
+    let own: HashSet<i32> = up(i32::try_from(std::process::id()).ok()?).map(|process| process.pid).collect();
+    let mut above = up(pid).peekable();
+    above.peek()?;
+    Some(above.take_while(|process| !own.contains(&process.pid)).any(|process| is_runner(process.pid)))
+}
+
+/// By how it was started. A command that calls itself so speaks against itself alone.
+fn is_runner(pid: i32) -> bool {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<&OsStr> = line.split(|byte| *byte == 0).take(MOST_WORDS).map(OsStr::from_bytes).collect();
+    let is_calls_dir = |word: &&OsStr| {
+        let path = Path::new(word);
+        let session = path.parent().and_then(Path::file_name);
+        path.ends_with("calls") && session.is_some_and(|name| name.as_bytes().starts_with(b"ses_"))
+    };
+    // Its program, what of its program it is, and the folder of its session's calls.
+    words.iter().skip(1).any(is_calls_dir) || words.contains(&OsStr::new(CONFINE))
+}
+
+/// How many words of a command line say that it is a runner's.
+const MOST_WORDS: usize = 4;
 
 /// Signals a process that a moment ago was there.
 pub(super) fn kill(process: &Process, signal: Signal) {

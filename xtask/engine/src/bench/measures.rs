@@ -1,6 +1,6 @@
 //! What is measured, how often, and against which limit.
 
-use super::play::{Run, attempt, cancelled_after, play};
+use super::play::{Run, attempt, cancelled_after, play, play_with};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use std::cell::OnceCell;
@@ -15,6 +15,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("start", start),
     ("hello", hello),
     ("hundred_steps", hundred_steps),
+    ("sandbox", sandbox),
     ("deltas", deltas),
     ("endless", endless),
     ("output_50mb", output_50mb),
@@ -44,6 +45,9 @@ const CANCELS: usize = 15;
 const STEPS: usize = 100;
 /// How long the model of `hundred_steps` thinks: what Piton still has to do for the step before is done by then.
 const THINKS_SECONDS: f64 = 0.005;
+/// Commands of a run in `sandbox`, and how long its model thinks: by then the next runner is ready.
+const CALLS: usize = 30;
+const READY_AFTER_SECONDS: f64 = 0.06;
 /// How often each floor is tried before every run that it is a floor of.
 const FLOOR_TRIES: usize = 30;
 /// What a commit to the journal appends, about.
@@ -238,6 +242,31 @@ fn hundred_steps(stage: &Stage) -> anyhow::Result<Vec<Row>> {
         Row::of("hundred_steps", "peak memory of its biggest process", Unit::Megabytes, peaks(&runs)).at_most(40.0),
         Row::of("floor", "4 KiB appended to a file, and fsync", unit, fsyncs),
         Row::of("floor", "`bash -c 'echo hi'` started and collected", unit, execs),
+    ])
+}
+
+/// What a call costs in the sandbox above the same call without, run by run in turns.
+fn sandbox(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let call = |number| json!({ "tools": [bash(&format!("true # {number}"))], "stall": READY_AFTER_SECONDS });
+    let script: Value = (1..=CALLS).map(call).chain([json!({ "text": "done" })]).collect();
+    let (mut first, mut later, mut cpu, mut without) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..2 * LONG_RUNS {
+        let off = play_with(&stage.binary, &script, &["--sandbox", "off"])?;
+        let on = play_with(&stage.binary, &script, &["--sandbox", "workspace-write"])?;
+        let gaps = |run: &Run| run.gaps().into_iter().map(milliseconds).collect::<Vec<f64>>();
+        let (off_gaps, on_gaps) = (gaps(&off), gaps(&on));
+        first.push(on_gaps[0] - off_gaps[0]);
+        later.push(median(on_gaps[1..].to_vec()) - median(off_gaps[1..].to_vec()));
+        cpu.push((milliseconds(on.report.cpu) - milliseconds(off.report.cpu)) / CALLS as f64);
+        without.extend(&off_gaps[1..]);
+    }
+    let unit = Unit::Milliseconds;
+    Ok(vec![
+        Row::of("sandbox", "what it adds to `bash: true`, a runner at hand: medians of a run", unit, later)
+            .at_most(1.5),
+        Row::of("sandbox", "what it adds to the first call", unit, first).at_most(10.0),
+        Row::of("sandbox", "CPU that it adds to a call", unit, cpu).at_most(6.0),
+        Row::of("floor", "the call without a sandbox", unit, without),
     ])
 }
 

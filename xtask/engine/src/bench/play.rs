@@ -55,7 +55,12 @@ pub(super) fn cancelled_after(binary: &Path, script: &Value) -> anyhow::Result<D
 
 /// Plays the script once. The run must end well, and with as many requests as the script has answers.
 pub(super) fn play(binary: &Path, script: &Value) -> anyhow::Result<Run> {
-    let (run, said) = attempt(binary, script)?;
+    play_with(binary, script, &[])
+}
+
+/// The same with more flags.
+pub(super) fn play_with(binary: &Path, script: &Value, flags: &[&str]) -> anyhow::Result<Run> {
+    let (run, said) = attempt_with(binary, script, flags)?;
     ensure!(run.report.succeeded, "piton failed:\n{said}");
     let answers = script.as_array().map_or(0, Vec::len);
     ensure!(
@@ -68,9 +73,13 @@ pub(super) fn play(binary: &Path, script: &Value) -> anyhow::Result<Run> {
 
 /// Plays the script once, whatever becomes of it: the run, and what it said to people.
 pub(super) fn attempt(binary: &Path, script: &Value) -> anyhow::Result<(Run, String)> {
+    attempt_with(binary, script, &[])
+}
+
+fn attempt_with(binary: &Path, script: &Value, flags: &[&str]) -> anyhow::Result<(Run, String)> {
     let provider = FakeProvider::start(script.clone());
     let (workspace, home) = (TempWorkspace::new(), TempWorkspace::new());
-    launcher(binary, &provider, &workspace, &home)?.status().context("cannot start the launcher")?;
+    launcher(binary, &provider, &workspace, &home)?.args(flags).status().context("cannot start the launcher")?;
     let said = std::fs::read_to_string(home.path().join("stderr")).unwrap_or_default();
     let report = std::fs::read_to_string(home.path().join("report")).ok().and_then(|text| Report::parse(&text));
     let report = report.with_context(|| format!("the launcher reports nothing:\n{said}"))?;
