@@ -12,7 +12,7 @@ use crate::run;
 use crate::surroundings::Surroundings;
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use piton_core::event::TurnEnd;
-use piton_core::permission::Action;
+use piton_core::permission::PermissionMode;
 use piton_engine::assemble::bare;
 use piton_engine::engine::Engine;
 use piton_engine::store::sqlite::SessionDir;
@@ -32,7 +32,7 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> Result<u8> {
     view.note(&format!("> {TASK}\n"));
     let model = Arc::new(cassette(sample)?);
     let mut settings = bare::settings(model, &around.machine, &dir);
-    settings.policy.permission.push("*", Action::Allow);
+    settings.policy.mode = PermissionMode::Auto;
     let engine = Engine::open(&around.machine.data_dir);
     let session = engine.create(&dir, settings).await?;
     let journal = SessionDir::of(session.store(), session.id()).journal_db();

@@ -361,7 +361,7 @@ fn always_ends_with_the_session_with_a_later_rule_and_when_it_is_withdrawn() {
     terminal.type_line("a");
     assert_eq!(terminal.end(), 0, "{}", terminal.screen());
     let headless = |args: &[&str]| Ran::of(stage.piton(&[&["run", "--model", "openai-chat/m", "go"], args].concat()));
-    headless(&["--continue"]).expect_code(0).expect_said(&["bash is allowed in this session since 20"]);
+    headless(&["--continue"]).expect_code(0).expect_said(&["bash(touch *) is allowed in this session since 20"]);
     assert!(stage.workspace.has("two"), "it holds in this session");
     headless(&["--continue", "--set", "permission.bash=ask"]).expect_code(3);
     let first = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
@@ -371,7 +371,7 @@ fn always_ends_with_the_session_with_a_later_rule_and_when_it_is_withdrawn() {
         .expect_code(0)
         .expect_said(&["no tool is allowed with \"always\""]);
     let listed = Ran::of(stage.piton(&["permission", "list", &first])).expect_code(0).stdout;
-    assert!(listed.starts_with("bash ") && listed.contains("since 20"), "{listed}");
+    assert!(listed.starts_with("allow bash(touch *) ") && listed.contains("since 20"), "{listed}");
     Ran::of(stage.piton(&["permission", "revoke", "edit", "--session", &first])).expect_code(1).expect_said(&["edit"]);
     Ran::of(stage.piton(&["permission", "revoke", "bash", "--session", &first])).expect_code(0).expect_said(&["bash"]);
     headless(&["--resume", &first]).expect_code(3);

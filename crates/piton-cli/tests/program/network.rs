@@ -25,8 +25,9 @@ while (1) {
         if (fork) { close $client; next }
         my ($line, $host) = (scalar <$client>, '');
         while (<$client>) { last if /^\r?$/; $host = $1 if /^Host: (\S+)/i }
-        print $client "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n" if $line =~ m{/away};
-        print $client "HTTP/1.0 200 OK\r\n\r\nREACHED " . $client->sockhost . " for $host\n";
+        print $client $line =~ m{/away}
+            ? "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"
+            : "HTTP/1.0 200 OK\r\n\r\nREACHED " . $client->sockhost . " for $host\n";
         close $client; exit;
     }
 }

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 /// The commands of a script, what they read and write, the hosts they name, and what of it cannot be known.
 pub(super) fn accesses(command: &str, look: &Look) -> Vec<Access> {
     let reading = piton_shell::read(command, &OnPath::of(look));
-    let unknowable = reading.unknowable.into_iter().map(|found| {
-        Access::Unknowable(format!("`{}`: {}", found.text, why(found.what)))
-    });
+    let unknowable = reading
+        .unknowable
+        .into_iter()
+        .map(|found| Access::Unknowable(format!("`{}`: {}", found.text, why(found.what))));
     let mut accesses: Vec<Access> = unknowable.collect();
     for part in reading.parts {
         let mut add = |access| {
