@@ -13,18 +13,18 @@ const MOST_LINES: usize = 70;
 const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[("crates/piton-core/src/turn.rs", "step", 90)];
 /// Which crates of ours a crate may use: only such as stand above it here, so that there is no circle of crates.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("piton-core", &[]),
     ("piton-shell", &[]),
+    ("piton-core", &["piton-shell"]),
     ("piton-http", &["piton-core"]),
     ("piton-sandbox", &[]),
     ("piton-models", &["piton-core", "piton-http"]),
-    ("piton-tools", &["piton-core", "piton-http", "piton-sandbox"]),
+    ("piton-tools", &["piton-core", "piton-http", "piton-sandbox", "piton-shell"]),
     ("piton-engine", &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools"]),
     ("piton-cli", &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools", "piton-engine"]),
     ("piton-testkit", &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools", "piton-engine"]),
 ];
-/// What `piton-core` may use from outside: nothing that does IO.
-const CORE_DEPENDENCIES: &[&str] = &["serde", "serde_json", "strum", "thiserror"];
+/// What `piton-core` may use: nothing that does IO.
+const CORE_DEPENDENCIES: &[&str] = &["piton-shell", "serde", "serde_json", "strum", "thiserror"];
 /// Words in `piton-core` that would break its wall.
 const CORE_TABOOS: &[&str] =
     &["std::fs", "std::net", "std::env", "std::process", "std::thread", "SystemTime", "Instant", "async fn"];
