@@ -164,6 +164,8 @@ pub enum Access {
     Run(String),
     /// Runs a simple command of that script.
     Command(Box<CommandPart>),
+    /// Reads or writes there a file that is known only when it runs, by this word.
+    SomePath(String),
     /// Does something in that script that cannot be known from its text; which part, and why.
     Unknowable(String),
     /// Talks to a host.
@@ -183,6 +185,7 @@ impl Access {
             Self::Read(path) | Self::Write(path) => Some(path),
             Self::Run(_)
             | Self::Command(_)
+            | Self::SomePath(_)
             | Self::Unknowable(_)
             | Self::Reach(_)
             | Self::Spawn

@@ -156,6 +156,8 @@ enum Class {
     Harmless,
     /// Any other command.
     Command,
+    /// What a confined command reads or writes, where that is known only when it runs.
+    SomePath,
     /// A command of which nobody can know what it does.
     Unknowable,
     /// Something else that may change something: files elsewhere, a host, a tool that does not say.
@@ -200,7 +202,7 @@ impl Class {
             // tools hold themselves to it.
             Access::Read(_) if ask.is_confined && !ask.leaves_sandbox() => Self::Free,
             Access::Write(_) | Access::Reach(_) if ask.is_of_confined_command() => Self::Free,
-            Access::Write(path) if ask.is_confined => {
+            Access::Write(path) if ask.is_confined && !ask.leaves_sandbox() => {
                 if ask.is_below_workspace(path) {
                     Self::Edit
                 } else {
@@ -220,7 +222,8 @@ impl Class {
             Access::Write(_) => Self::Edit,
             Access::Command(part) if part.is_harmless => Self::Harmless,
             Access::Command(_) | Access::Run(_) => Self::Command,
-            Access::Unknowable(_) => Self::Unknowable,
+            Access::SomePath(_) if ask.is_of_confined_command() => Self::SomePath,
+            Access::SomePath(_) | Access::Unknowable(_) => Self::Unknowable,
             Access::Unsandboxed(_) => Self::Unconfined,
             Access::Reach(_) | Access::Spawn | Access::Use(_) => Self::Other,
         }
@@ -231,7 +234,7 @@ impl Class {
         use PermissionMode::{AcceptEdits, Ask, Auto, Plan};
         match (self, mode) {
             (Self::Never, _) => Want::Refuse,
-            (Self::Free, _) => Want::Run,
+            (Self::Free | Self::SomePath, _) => Want::Run,
             (Self::Harmless, _) if is_confined => Want::Run,
             (_, Plan) => Want::Refuse,
             (Self::Protected | Self::Unconfined, Ask | AcceptEdits | Auto) => Want::AskEachTime,
@@ -252,6 +255,7 @@ impl Class {
             Self::Edit => format!("it changes a file of the workspace; mode {mode}"),
             Self::Harmless => format!("it changes nothing; {place}"),
             Self::Command => format!("a command, {place}; mode {mode}"),
+            Self::SomePath => "which file is known only when it runs; the sandbox holds it".to_owned(),
             Self::Unknowable => format!("what it does cannot be known from its text; {place}; mode {mode}"),
             Self::Other => format!("no rule speaks of it; mode {mode}"),
             Self::Protected => "what is there is run or believed by other programs".to_owned(),
@@ -277,6 +281,7 @@ impl PartJudged {
             Some(Access::Write(path)) => format!("writing {path}"),
             Some(Access::Run(script)) => format!("`{script}`"),
             Some(Access::Command(part)) => format!("`{}`", part.words.join(" ")),
+            Some(Access::SomePath(path)) => format!("the file `{path}`"),
             Some(Access::Unknowable(what)) => what.clone(),
             Some(Access::Reach(host)) => format!("reaching {host}"),
             Some(Access::Spawn) => "starting a subagent".to_owned(),
@@ -356,10 +361,13 @@ impl Rules {
         let want = match (class, action) {
             (Class::Never, _) | (_, Some(Action::Deny)) => Want::Refuse,
             (Class::Protected | Class::Unconfined, _) => by_mode,
-            (Class::Unknowable, _) => return (self.of_unknowable(by_mode, mode, action), rule.cloned()),
+            (Class::Unknowable | Class::SomePath, _) => {
+                return (self.of_unknowable(by_mode, mode, action), rule.cloned());
+            }
+            (_, Some(Action::Ask)) if mode == PermissionMode::Plan => by_mode.max(Want::Ask),
             (_, _) if mode == PermissionMode::Plan => by_mode,
             (_, Some(Action::Allow)) => Want::Run,
-            (_, Some(Action::Ask)) if mode == PermissionMode::Auto => Want::Run,
+            (_, Some(Action::Ask)) if mode == PermissionMode::Auto => by_mode,
             (_, Some(Action::Ask)) => Want::Ask,
             (_, None) => by_mode,
         };
@@ -385,8 +393,7 @@ impl Rules {
 
     /// It may be just what a rule forbids.
     fn of_unknowable(&self, by_mode: Want, mode: PermissionMode, action: Option<Action>) -> Want {
-        let forbids_some =
-            self.0.iter().any(|rule| rule.action == Action::Deny && rule.names("bash") && rule.pattern.is_some());
+        let forbids_some = self.0.iter().any(|rule| rule.action == Action::Deny && rule.pattern.is_some());
         match (mode, action) {
             (PermissionMode::Auto, _) if forbids_some => Want::Refuse,
             (PermissionMode::Ask | PermissionMode::AcceptEdits, Some(Action::Ask)) => Want::AskEachTime,
@@ -414,7 +421,11 @@ impl Rules {
             rule.voice == voice && access.map_or_else(|| rule.covers(ask.tool), |access| rule.matches(ask, access))
         };
         // Among equals the last.
-        self.0.iter().filter(matches).max_by_key(|rule| rule.particularity())
+        let chosen = self.0.iter().filter(matches).max_by_key(|rule| rule.particularity())?;
+        // What forbids by a pattern is only lifted by a finer word on the same.
+        let forbids = |rule: &&Rule| rule.action == Action::Deny && rule.pattern.is_some();
+        let forbidding = self.0.iter().filter(matches).filter(forbids).find(|rule| !chosen.refines(rule, ask));
+        Some(forbidding.filter(|_| chosen.action == Action::Allow).unwrap_or(chosen))
     }
 }
 
@@ -765,5 +776,39 @@ mod tests {
         let none = Rules::default();
         assert_eq!(of(&none, Access::Read("/usr/bin/env".into())), Action::Allow);
         assert_eq!(of(&none, Access::Read("/home/me/other/a".into())), Action::Ask);
+    }
+
+    #[test]
+    fn what_forbids_by_a_pattern_is_lifted_only_by_a_finer_word_on_the_same() {
+        let judged = |of: &[(&str, Action)], access: Access| {
+            rules(of).judge_in(PermissionMode::Auto, &[], &ask("bash", &[access])).action
+        };
+        let sudo = || {
+            Access::Command(Box::new(CommandPart {
+                words: vec!["rm".into(), "x".into()],
+                through: vec!["sudo".into()],
+                ..CommandPart::default()
+            }))
+        };
+        let no_rm = ("bash(rm *)", Action::Deny);
+        assert_eq!(judged(&[no_rm, ("bash(sudo *)", Action::Allow)], sudo()), Action::Deny);
+        assert_eq!(judged(&[no_rm, ("bash(rm x)", Action::Allow)], command("rm x")), Action::Allow);
+        let secret = || Access::Read("/w/.env".into());
+        assert_eq!(judged(&[("Read(.env)", Action::Deny), ("Read(/w/**)", Action::Allow)], secret()), Action::Deny);
+        let folder = || Access::Write("/w/secret".into());
+        assert_eq!(judged(&[("Edit(secret/**)", Action::Deny)], folder()), Action::Deny);
+        let open = || Access::SomePath("$f".into());
+        assert_eq!(judged(&[("Edit(secret/**)", Action::Deny)], open()), Action::Deny);
+    }
+
+    #[test]
+    fn a_wish_to_be_asked_makes_nothing_more_lenient() {
+        let reach = Reach { read: vec!["/usr".into()], ..Reach::default() };
+        let wishes = rules(&[("Read", Action::Ask)]);
+        let read = [Access::Read("/elsewhere/a".into())];
+        let asked = Ask { reach: &reach, ..ask("read", &read) };
+        assert_eq!(wishes.judge_in(PermissionMode::Auto, &[], &asked).action, Action::Ask);
+        let inside = [Access::Read("/w/a".into())];
+        assert_eq!(wishes.judge_in(PermissionMode::Plan, &[], &ask("read", &inside)).action, Action::Ask);
     }
 }

@@ -10,6 +10,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// In what must not be read.
 const CANARY: &str = "canary-of-the-home";
@@ -92,7 +93,7 @@ const TRIES: &[Try] = &[
     (44, Attack, "bash", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{OUT}/socket\")'"),
     (44, Attack, "bash", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0piton-{PID}\")'"),
     (44, Attack, "bash", "kill -0 {PID}"),
-    (46, AtTarget, "bash", "setsid -f sleep 31.{PID}"),
+    (46, AtTarget, "bash", "setsid -f sleep 31.{ID}"),
     (47, Attack, "bash", "grep -r {CANARY} {HOME}"),
     (47, Attack, "read", "{OUT}/secret"),
     (47, Attack, "grep", "{OUT}"),
@@ -107,7 +108,7 @@ const TRIES: &[Try] = &[
     (0, AttackByRoot, "bash", "p=$(cat /proc/sys/kernel/core_pattern); echo \"$p\" > /proc/sys/kernel/core_pattern"),
     (0, AttackByRoot, "bash", "mount -t tmpfs none /mnt && umount /mnt"),
     (0, AttackOnKernel, "bash", "unshare -Ur true"),
-    (0, AttackByRoot, "bash", "touch /usr/bin/piton-{PID} && rm /usr/bin/piton-{PID}"),
+    (0, AttackByRoot, "bash", "touch /usr/bin/piton-{ID} && rm /usr/bin/piton-{ID}"),
     (0, AttackOnKernel, "bash", "python3 -c 'import ctypes; exit(ctypes.CDLL(None).ptrace(0x4206, {PID}, 0, 0))'"),
     (
         0,
@@ -179,6 +180,7 @@ enum Who {
 
 /// A workspace to attack from, and all that is to be attacked. What is aimed at lives as long as this.
 struct Field {
+    id: String,
     tries: Vec<Try>,
     /// Their commands and paths as they are here.
     texts: Vec<String>,
@@ -193,6 +195,9 @@ struct Field {
 
 impl Field {
     fn new(is_tried: impl Fn(Kind) -> bool) -> Self {
+        // Of this column, since several may run in one process.
+        static FIELDS: AtomicU32 = AtomicU32::new(1);
+        let id = format!("{}{:03}", std::process::id(), FIELDS.fetch_add(1, Relaxed));
         let tries: Vec<Try> = TRIES.iter().copied().filter(|(_, kind, ..)| is_tried(*kind)).collect();
         let (tcp, udp) = (TcpListener::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
         udp.set_nonblocking(true).unwrap();
@@ -204,7 +209,7 @@ impl Field {
             let text = text.replace("{HOME}", home.to_str().unwrap()).replace("{CANARY}", CANARY);
             let text = text.replace("{TCP}", &tcp.local_addr().unwrap().port().to_string());
             let text = text.replace("{UDP}", &udp.local_addr().unwrap().port().to_string());
-            text.replace("{PID}", &std::process::id().to_string())
+            text.replace("{PID}", &std::process::id().to_string()).replace("{ID}", &id)
         };
         let texts: Vec<String> = tries.iter().map(|(.., text)| here(text)).collect();
         let calls = tries.iter().zip(&texts).map(|((_, _, tool, _), text)| {
@@ -221,7 +226,7 @@ impl Field {
             fs::create_dir(folder).unwrap();
             fs::write(folder.join("secret"), CANARY).unwrap();
         }
-        let name = SocketAddr::from_abstract_name(format!("piton-{}", std::process::id())).unwrap();
+        let name = SocketAddr::from_abstract_name(format!("piton-{id}")).unwrap();
         let stage = stage.with_files([("sub/f", "hello\n"), ("sub/g", "more\n")]);
         for (name, target) in [("link-file", out.join("secret")), ("link-out", out.clone())] {
             std::os::unix::fs::symlink(target, workspace.join("sub").join(name)).unwrap();
@@ -235,6 +240,7 @@ impl Field {
         }
         let at_path = UnixListener::bind(out.join("socket")).unwrap();
         Self {
+            id,
             tries,
             texts,
             stage,
@@ -313,7 +319,7 @@ impl Field {
         if self.udp.recv(&mut [0; 9]).is_ok() {
             harmed.push("a datagram came out".to_owned());
         }
-        let argument = format!("31.{}", std::process::id());
+        let argument = format!("31.{}", self.id);
         let is_left = |status: fs::DirEntry| {
             fs::read_to_string(status.path().join("cmdline")).is_ok_and(|line| line.contains(&argument))
         };

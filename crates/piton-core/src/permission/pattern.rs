@@ -31,7 +31,8 @@ impl Pattern {
     }
 
     pub(super) fn path(text: &str) -> Result<Self, NotARule> {
-        let is_odd = text.is_empty() || text.split('/').any(|part| part == "..");
+        let is_odd =
+            text.is_empty() || text.contains(['?', '[', '!', '\\']) || text.split('/').any(|part| part == "..");
         if is_odd { Err(NotARule(text.to_owned())) } else { Ok(Self::Path(text.to_owned())) }
     }
 
@@ -88,6 +89,21 @@ impl Pattern {
             }
             pattern => below(places.workspace, pattern.trim_start_matches("./")),
         }
+    }
+
+    /// Whether a path is, or lies above, the folder in which all that it covers lies: who changes that changes this.
+    pub(super) fn lies_below(&self, path: &str, places: Places<'_>) -> bool {
+        let Self::Path(pattern) = self else { return false };
+        let stem = pattern.split('*').next().unwrap_or_default();
+        let folder = stem.rsplit_once('/').map(|(folder, _)| folder);
+        let root = match pattern {
+            pattern if pattern.starts_with('/') => Path::new("/"),
+            pattern if pattern.starts_with("~/") => Path::new(places.home),
+            _ => Path::new(places.workspace),
+        };
+        let folder = if pattern.contains('*') { folder } else { Some(stem.trim_end_matches('/')) };
+        let below = folder.unwrap_or_default().trim_start_matches("~/").trim_start_matches("./");
+        !below.is_empty() && root.join(below.trim_start_matches('/')).starts_with(path)
     }
 
     pub(super) fn matches_host(&self, host: &str) -> bool {

@@ -2,9 +2,10 @@
 
 use super::pattern::{Pattern, Places};
 use super::{Action, Ask};
-use crate::call::Access;
+use crate::call::{Access, CommandPart};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::Path;
 
 /// What to do with some calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +130,28 @@ impl Rule {
         self.names(tool) && self.pattern.is_none()
     }
 
+    /// Whether another rule with a pattern says something about what this one's covers: then this is the finer word on it.
+    pub(super) fn refines(&self, other: &Self, ask: &Ask<'_>) -> bool {
+        let Some(text) = &self.pattern else { return false };
+        let stem = text.trim_end_matches(['*', ' ', ':', '/']);
+        let access = match self.tool.as_str() {
+            "bash" => Access::Command(Box::new(CommandPart {
+                words: stem.split_whitespace().map(ToOwned::to_owned).collect(),
+                ..CommandPart::default()
+            })),
+            NET | "web_fetch" => Access::Reach(stem.trim_start_matches("domain:").to_owned()),
+            _ => {
+                let root = if stem.starts_with("~/") { &ask.reach.home } else { ask.workspace };
+                let path = Path::new(root).join(stem.trim_start_matches("~/").trim_start_matches("./"));
+                Access::Read(path.to_string_lossy().into_owned())
+            }
+        };
+        // By kind it may be a rule for reading or for writing.
+        let is_read = Self { action: Action::Ask, ..other.clone() };
+        let as_write = access.path().map(|path| Access::Write(path.to_owned()));
+        is_read.matches(ask, &access) || as_write.is_some_and(|access| is_read.matches(ask, &access))
+    }
+
     /// Whether it is about this part of a call.
     pub(super) fn matches(&self, ask: &Ask<'_>, access: &Access) -> bool {
         let by_kind = match access {
@@ -153,9 +176,15 @@ impl Rule {
                 pattern.matches_command(part, self.action)
                     || self.action == Action::Deny && pattern.program().is_some_and(mentions)
             }
+            Access::Write(path) if self.action == Action::Deny && pattern.lies_below(path, places) => true,
             Access::Read(path) | Access::Write(path) => pattern.matches_path(path, places),
             Access::Reach(host) => pattern.matches_host(host),
-            Access::Run(_) | Access::Unknowable(_) | Access::Spawn | Access::Use(_) | Access::Unsandboxed(_) => false,
+            Access::Run(_)
+            | Access::SomePath(_)
+            | Access::Unknowable(_)
+            | Access::Spawn
+            | Access::Use(_)
+            | Access::Unsandboxed(_) => false,
         }
     }
 }

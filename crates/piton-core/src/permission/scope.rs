@@ -40,6 +40,11 @@ const WORDS: &[(&[&str], usize)] = &[
     (&["python3"], 2),
     (&["python3", "-m"], 3),
     (&["node"], 2),
+    (&["perl"], 2),
+    (&["ruby"], 2),
+    (&["php"], 2),
+    (&["lua"], 2),
+    (&["ssh"], 2),
     (&["pip"], 2),
     (&["poetry"], 2),
     (&["uv"], 2),
@@ -114,7 +119,9 @@ pub(super) fn narrowest(ask: &Ask<'_>, access: &Access) -> Option<Rule> {
             let named = naming(&part.words);
             // A star or white space of its own would stand for more than was asked about.
             let is_plain = |word: &String| !word.is_empty() && !word.contains(|c: char| c == '*' || c.is_whitespace());
-            let is_written = !named.is_empty() && named.iter().all(is_plain);
+            // An option does not say what a program is to do: of `git --no-pager *` all would be allowed.
+            let is_word = |word: &String| is_plain(word) && !word.starts_with(['-', '+']);
+            let is_written = !named.is_empty() && named.iter().all(is_word);
             is_written.then(|| rule(ask.tool, Some(format!("{} *", named.join(" "))))).flatten()
         }
         Access::Write(path) if ask.is_below_workspace(path) => rule(ask.tool, Some("./**".to_owned())),
@@ -122,7 +129,7 @@ pub(super) fn narrowest(ask: &Ask<'_>, access: &Access) -> Option<Rule> {
         Access::Read(path) => rule("Read", Some(folder(path)?)),
         Access::Reach(host) => rule("net", Some(format!("domain:{host}"))),
         Access::Run(_) | Access::Spawn | Access::Use(_) => rule(ask.tool, None),
-        Access::Unknowable(_) | Access::Unsandboxed(_) => None,
+        Access::SomePath(_) | Access::Unknowable(_) | Access::Unsandboxed(_) => None,
     }
 }
 

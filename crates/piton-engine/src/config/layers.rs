@@ -196,6 +196,12 @@ impl Layers {
         {
             return Err(LayerError::NotTheirs { file: file.clone(), key: dotted(key) });
         }
+        if let KeyOrigin::Project(file) = &origin
+            && table.get("preset").and_then(Value::as_str).is_some_and(is_preset_file)
+        {
+            // Another file, which nobody was asked about, would speak for the user.
+            return Err(LayerError::NotTheirs { file: file.clone(), key: "preset (a file)".to_owned() });
+        }
         self.said.push(Layer { origin, form: Form::Over, table, text: Some(text.to_owned()) });
         Ok(())
     }

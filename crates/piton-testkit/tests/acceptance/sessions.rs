@@ -362,7 +362,11 @@ fn s4_060_rules_are_asked_about_every_call_and_the_last_wins() {
         assert_eq!(run([(name, Action::Allow), (name, Action::Deny)]), Status::Denied, "{name}");
         assert_ne!(run([(name, Action::Deny), (name, Action::Allow)]), Status::Denied, "{name}");
         assert_eq!(run([("*", Action::Allow), (name, Action::Deny)]), Status::Denied, "{name}");
-        assert_ne!(run([(name, Action::Deny), ("*", Action::Allow)]), Status::Denied, "{name}");
+        assert_eq!(
+            run([(name, Action::Deny), ("*", Action::Allow)]),
+            Status::Denied,
+            "{name}: the more particular wins"
+        );
     }
 }
 

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// The commands of a script, what they read and write, the hosts they name, and what of it cannot be known.
 pub(super) fn accesses(command: &str, look: &Look) -> Vec<Access> {
-    let reading = piton_shell::read(command, &OnPath::of(look));
+    let programs = OnPath::of(look);
+    let reading = piton_shell::read(command, &programs);
     let unknowable = reading
         .unknowable
         .into_iter()
@@ -22,9 +23,16 @@ pub(super) fn accesses(command: &str, look: &Look) -> Vec<Access> {
         };
         part.reads.iter().for_each(|path| add(look.read(path)));
         part.writes.iter().for_each(|path| add(look.write(path)));
+        part.unresolved_paths.iter().for_each(|path| add(Access::SomePath(path.clone())));
         part.hosts.iter().for_each(|host| add(Access::Reach(host.clone())));
         if !is_redirection(&part) {
-            add(Access::Command(Box::new(CommandPart::from(part))));
+            let mut part = CommandPart::from(part);
+            // Another program by a known one's name: only a rule that names it so is about it.
+            if let Some(word) = part.words.first().filter(|word| programs.is_another(word)).cloned() {
+                part.is_harmless = false;
+                part.risky.push(word);
+            }
+            add(Access::Command(Box::new(part)));
         }
     }
     accesses
@@ -60,6 +68,16 @@ impl OnPath {
         let folders = std::env::split_paths(path);
         let folders = folders.filter(|folder| folder.is_absolute() && !folder.starts_with(&look.workspace));
         Self { folders: folders.collect(), workspace: look.workspace.clone() }
+    }
+}
+
+impl OnPath {
+    /// Whether a word with a path in it is not the program that is found by its name alone.
+    fn is_another(&self, word: &str) -> bool {
+        let Some((_, name)) = word.rsplit_once('/') else { return false };
+        let real = |file: PathBuf| file.canonicalize().ok();
+        let by_name = self.folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file()).and_then(real);
+        by_name.is_none() || real(self.workspace.join(word)) != by_name
     }
 }
 
