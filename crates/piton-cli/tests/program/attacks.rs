@@ -91,7 +91,7 @@ const TRIES: &[Try] = &[
     (25, AtTarget, "write", "{HOME}/data/other.json"),
     (32, Attack, "bash", "ls {HOME}/data/sessions/*/control.sock"),
     (44, Attack, "bash", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{OUT}/socket\")'"),
-    (44, Attack, "bash", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0piton-{PID}\")'"),
+    (44, Attack, "bash", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0piton-{ID}\")'"),
     (44, Attack, "bash", "kill -0 {PID}"),
     (46, AtTarget, "bash", "setsid -f sleep 31.{ID}"),
     (47, Attack, "bash", "grep -r {CANARY} {HOME}"),
