@@ -20,7 +20,8 @@ impl Bash {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(folder.join("work")).unwrap();
         let prelude = "ulimit -t 2 -f 64\nexec 19>>\"$TRACE\"\n\
-            command_not_found_handle() { local all; printf -v all '%s\\037' \"$@\"; printf '%s\\036' \"$all\" >&19; [[ $1 != c* ]]; }\n";
+            command_not_found_handle() { local all; printf -v all '%s\\037' \"$@\"; \
+            printf '%s\\036' \"${all//$'\\n'/$'\\035'}\" >&19; [[ $1 != c* ]]; }\n";
         std::fs::write(folder.join("prelude"), prelude).unwrap();
         Self { folder }
     }
@@ -46,7 +47,9 @@ impl Bash {
         // `ulimit` ends what computes; nothing else can wait, for nothing that waits is among the words.
         child.wait().unwrap();
         let text = String::from_utf8_lossy(&std::fs::read(&trace).unwrap()).into_owned();
-        let record = |record: &str| record.split_terminator('\u{1f}').map(str::to_string).collect();
+        // What is written line by line, another in the background may write into: so a record is one line.
+        let record =
+            |record: &str| record.split_terminator('\u{1f}').map(|word| word.replace('\u{1d}', "\n")).collect();
         // The limit on files ends a loop without an end, in the middle of a record.
         let whole = text.rfind('\u{1e}').map_or("", |end| &text[..end]);
         whole.split('\u{1e}').filter(|text| !text.is_empty()).map(record).collect()
