@@ -24,6 +24,7 @@ pub mod compact;
 pub mod policy;
 pub mod preset;
 pub mod question;
+pub mod secrets;
 pub mod event;
 pub mod turn;
 pub mod branch;

@@ -82,6 +82,7 @@ pub async fn settings(
         policy,
         sandbox,
         env,
+        secrets: secrets::of_session(&config, machine),
         tool_limits: config.tool_limits(),
         takes_snapshots: config.undo.snapshots.unwrap_or(true),
         titles,

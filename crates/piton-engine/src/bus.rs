@@ -17,6 +17,7 @@ use crate::store::{StoreError, Stored};
 use piton_core::client::{Closed, Live, Now, Published};
 use piton_core::event::Record;
 use piton_core::ids::Seq;
+use piton_core::secrets::{Depth, Firewall};
 use piton_core::turn::State;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,6 +37,7 @@ pub(crate) struct Bus {
     /// begins exactly between two entries.
     standing: Arc<Mutex<Standing>>,
     attendance: Arc<Attendance>,
+    firewall: Firewall,
 }
 
 /// Where a session is.
@@ -81,12 +83,13 @@ pub(crate) struct Listener {
 
 impl Bus {
     /// A bus without listeners, of a journal that ends here.
-    pub(crate) fn new(state: &State, durable_seq: Seq) -> Self {
+    pub(crate) fn new(state: &State, durable_seq: Seq, firewall: Firewall) -> Self {
         let standing = Standing { now: Now::of(state, durable_seq), closed: None };
         Self {
             ring: broadcast::Sender::new(RING),
             standing: Arc::new(Mutex::new(standing)),
             attendance: Arc::default(),
+            firewall,
         }
     }
 
@@ -109,8 +112,12 @@ impl Bus {
         now.iter().filter(|now| !wanted.contains(now)).for_each(|new| self.tell(Published::Wanted(new.clone())));
     }
 
-    /// Tells everyone a fragment.
-    pub(crate) fn live(&self, live: Live) {
+    /// Tells everyone a fragment. What streams comes clean: only who sees all of its pieces can tell.
+    pub(crate) fn live(&self, mut live: Live) {
+        match &mut live {
+            Live::SummaryFailed { error, .. } | Live::Broken { error } => self.firewall.clean(error, Depth::Everything),
+            _ => {}
+        }
         let mut standing = self.lock();
         standing.now.hear(&live);
         self.tell(Published::Live(Arc::new(live)));

@@ -47,8 +47,10 @@ use crate::store::{Log, StoreError, Stored};
 use piton_core::client::{Closed, Live, Report, Request};
 use piton_core::event::{Canceller, Event, Record};
 use piton_core::limits::TITLE_GRACE_MS;
+use piton_core::secrets::Firewall;
 use piton_core::turn::{Gate, Job, State};
 use piton_tools::ledger::FileLedger;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,6 +72,7 @@ pub(crate) struct Setup {
     pub(crate) notes: Notes,
     pub(crate) settings: Settings,
     pub(crate) ledger: Arc<FileLedger>,
+    pub(crate) firewall: Firewall,
     pub(crate) bus: Bus,
     pub(crate) requests: Requests,
 }
@@ -106,10 +109,12 @@ enum Stage {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { world, stored, log, session, staged, prompts, notes, settings, ledger, bus, requests } = setup;
+        let Setup { world, stored, log, session, staged, prompts, notes, settings, ledger, firewall, bus, requests } =
+            setup;
+        let services = Services::new(settings, world, stored, ledger, firewall, bus, Path::new(session.workspace()));
         Self {
-            memory: Memory::new(prompts, notes, &settings, &session),
-            services: Services::new(settings, world, stored, ledger, bus),
+            memory: Memory::new(prompts, notes, &services.settings, &session),
+            services,
             recorder: Recorder::new(log, staged),
             watch: Watch::new(&session),
             session,
@@ -242,11 +247,13 @@ impl Driver {
         events.into_iter().for_each(|event| self.record(event));
     }
 
-    fn record(&mut self, event: Event) {
+    fn record(&mut self, mut event: Event) {
         if let Event::StepFinished { .. } = event {
             let watched = watched(&self.context());
             self.record_all(watched);
         }
+        // The one place that everything passes before it is kept, shown or sent.
+        self.services.firewall.event(&mut event);
         let record = self.recorder.stage(event, self.services.world.now_ms());
         self.jobs.forget_ready();
         self.session.apply(&record);
@@ -273,7 +280,7 @@ impl Driver {
     /// What was changed meanwhile holds from here on.
     fn settle_settings(&mut self) {
         let Some(settings) = self.next_settings.take() else { return };
-        self.services.settings = settings;
+        self.services.take(settings);
         self.memory.frames = Frames::of(&self.services.settings, &self.session);
     }
 

@@ -5,6 +5,7 @@ use crate::clock::World;
 use crate::context::{self, Notes};
 use crate::control::{RemoteSession, Served, Server};
 use crate::driver::{Driver, Setup};
+use crate::firewall;
 use crate::fork::{self, ForkError};
 use crate::handle::{Handles, Here, Line};
 use crate::inbox::Inbox;
@@ -24,7 +25,7 @@ use tracing::Instrument;
 
 pub use crate::error::{ConfigureError, EngineError};
 pub use crate::handle::{Asking, Handle, Resumed, Said, Subscription, new_message_id};
-pub use crate::settings::{Attendance, ModelSource, OpenedModels, Settings};
+pub use crate::settings::{Attendance, ModelSource, OpenedModels, SecretSettings, Settings};
 
 /// Sessions under one data folder.
 #[derive(Debug, Clone)]
@@ -192,7 +193,8 @@ impl Engine {
         memory: Memory,
         settings: Settings,
     ) -> Handle {
-        let (stored, bus) = (self.stored(id), Bus::new(&session, log.head()));
+        let firewall = firewall::firewall(&self.data_dir, &settings, &session);
+        let (stored, bus) = (self.stored(id), Bus::new(&session, log.head(), firewall.clone()));
         let (inbox, requests) = Inbox::new();
         let grants = session.grants().to_vec();
         let resumed = if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn };
@@ -208,6 +210,7 @@ impl Engine {
             notes: memory.notes,
             settings,
             ledger: Arc::new(memory.ledger),
+            firewall,
             bus: bus.clone(),
             requests,
         };

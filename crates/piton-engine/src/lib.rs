@@ -8,6 +8,7 @@ mod settings;
 mod error;
 mod handle;
 mod inbox;
+mod firewall;
 mod driver;
 mod jobs;
 pub mod clock;

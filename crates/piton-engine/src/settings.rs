@@ -46,6 +46,8 @@ pub struct Settings {
     pub sandbox: Option<SandboxSettings>,
     /// The environment that tools' processes get. Keys do not belong in it.
     pub env: Arc<BTreeMap<OsString, OsString>>,
+    /// Which secrets are known, and whether they are taken out of what is kept, shown and sent.
+    pub secrets: SecretSettings,
     /// Limits of the tools.
     pub tool_limits: ToolLimits,
     /// Whether anything else runs on this tokio runtime that must not wait for the disk. Where nothing does, a step is
@@ -70,6 +72,23 @@ pub struct Settings {
     pub instructions: Option<context::Instructions>,
     /// Who opens the models that a client switches the session to; without it, the session keeps these.
     pub model_source: Option<Arc<dyn ModelSource>>,
+}
+
+/// Which secrets are known to a session from its beginning. What looks like one is found in any case.
+#[derive(Clone)]
+pub struct SecretSettings {
+    /// Whether secrets are taken out.
+    pub redact: bool,
+    /// Names and values, beside those of `.env*` files of the workspace and of the environment of tools' processes.
+    pub values: Arc<[(String, String)]>,
+    /// Files that hold credentials. One that is not there is passed over.
+    pub files: Vec<PathBuf>,
+}
+
+impl Default for SecretSettings {
+    fn default() -> Self {
+        Self { redact: true, values: Arc::default(), files: Vec::new() }
+    }
 }
 
 /// Opens models by their names, for clients that switch a session to them ([`piton_core::client::Request::Configure`]).
@@ -160,6 +179,7 @@ impl Settings {
             backend: Arc::new(Local::default()),
             sandbox: None,
             env: Arc::default(),
+            secrets: SecretSettings::default(),
             tool_limits: ToolLimits::default(),
             shares_runtime: true,
             snapshots: None,

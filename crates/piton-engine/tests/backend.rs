@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use piton_core::client::{Prompt, Reply, Request};
 use piton_core::event::{Event, TurnEnd};
 use piton_core::ids::CallId;
+use piton_core::secrets::Firewall;
 use piton_tools::backend::{Backend, Local};
 use piton_tools::executor::{
     Boot, CommandEnd, CommandOutput, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord,
@@ -66,7 +67,7 @@ impl Executor for Echo {
         Ok(ExitRecord::of(CommandEnd::Interrupted))
     }
 
-    async fn output(&self, _: &CallId, _: usize) -> CommandOutput {
+    async fn output(&self, _: &CallId, _: usize, _: &Firewall) -> CommandOutput {
         CommandOutput { text: "from elsewhere".into(), path: PathBuf::from("/elsewhere"), bytes: 14 }
     }
 }

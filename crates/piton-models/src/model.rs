@@ -20,6 +20,11 @@ pub trait Model: Send + Sync {
     /// What it costs, where that is known. Unknown is not free.
     fn price(&self) -> Option<Price>;
 
+    /// What lets its requests in: keys and what stands in for them, those before a renewal, too. None of it may be shown.
+    fn secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Asks the model. Nothing happens before the stream is polled; dropping the stream closes the connection. The
     /// last item is [`ModelEvent::Done`] or an error, and there is exactly one of these.
     fn stream(&self, request: Request) -> ModelStream;
@@ -36,6 +41,10 @@ impl Model for Arc<dyn Model> {
 
     fn price(&self) -> Option<Price> {
         (**self).price()
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        (**self).secrets()
     }
 
     fn stream(&self, request: Request) -> ModelStream {

@@ -350,6 +350,10 @@ impl<M: Model> Model for Recorder<M> {
         self.model.price()
     }
 
+    fn secrets(&self) -> Vec<String> {
+        self.model.secrets()
+    }
+
     fn stream(&self, request: Request) -> ModelStream {
         let tape = Arc::clone(&self.tape);
         Box::pin(self.model.stream(request).map(move |item| {

@@ -52,6 +52,10 @@ impl Model for RemoteModel {
         self.price
     }
 
+    fn secrets(&self) -> Vec<String> {
+        self.server.keys()
+    }
+
     fn stream(&self, mut request: Request) -> ModelStream {
         if request.model.is_empty() {
             request.model.clone_from(&self.model);

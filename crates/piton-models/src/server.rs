@@ -14,6 +14,7 @@ use crate::protocol::WireProtocol;
 use crate::responses;
 use crate::secrets::Secrets;
 use piton_core::model::{ModelError, ModelErrorKind, Request};
+use piton_core::secrets::is_secret_name;
 use piton_http::error::{address, redirected};
 use piton_http::{Answer, HeaderMap, HeaderName, HeaderValue, Http, Url};
 use serde_json::{Map, Value};
@@ -239,6 +240,15 @@ impl ModelServer {
     pub(crate) fn without_secrets(&self, mut error: ModelError) -> ModelError {
         error.message = self.secrets().hide(&error.message);
         error
+    }
+
+    /// Keys, and what stands in for them, wherever they are said: in headers named like a secret, too.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let is_secret = |name: &str| name == "authorization" || name == "cookie" || is_secret_name(name);
+        let headers = self.headers.iter().filter(|(name, _)| is_secret(name.as_str()));
+        let values = headers.filter_map(|(_, value)| value.to_str().ok());
+        let bare = values.map(|value| value.split_once(' ').map_or(value, |(_, bare)| bare).to_owned());
+        self.passes.secrets().into_iter().chain(bare).chain(self.url.password().map(str::to_owned)).collect()
     }
 
     /// Everything by which somebody is let in here.

@@ -4,6 +4,7 @@
 //! do. What only some can suffer (a runner that is killed) is in their own tests.
 
 use piton_core::ids::CallId;
+use piton_core::secrets::Firewall;
 use piton_tools::executor::{
     Boot, CommandEnd, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord, OutputSink,
 };
@@ -50,10 +51,10 @@ async fn ends_and_output_are_told(stage: &dyn Stage) {
     let record = executor.run(&scene.call, &scene.order("echo out; echo err >&2; exit 3"), &watch).await;
     let record = record.expect("it can be run");
     assert_eq!((record.status, record.code, record.output_bytes), (CommandEnd::Exited, Some(3), 8), "how it ended");
-    assert_eq!(executor.output(&scene.call, 100).await.text, "out\nerr\n", "what it wrote");
+    assert_eq!(executor.output(&scene.call, 100, &Firewall::off()).await.text, "out\nerr\n", "what it wrote");
     assert_eq!(*heard.lock().unwrap_or_else(PoisonError::into_inner), "out\nerr\n", "and as it wrote it");
     assert_eq!(scene.settle().await, record, "the same for everybody");
-    let cut = executor.output(&scene.call, 4).await.text;
+    let cut = executor.output(&scene.call, 4, &Firewall::off()).await.text;
     assert!(cut.starts_with("ou\n") && cut.ends_with("r\n"), "the beginning and the end of a long output: {cut}");
 }
 

@@ -14,6 +14,7 @@ use crate::typed::TypedTool;
 use async_trait::async_trait;
 use piton_core::call::{Access, CallKind, Effects, Outcome};
 use piton_core::question::QuestionBlock;
+use piton_core::secrets::placeholders;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,13 @@ impl Input {
     fn check(&self) -> Result<(), Outcome> {
         if self.command.trim().is_empty() {
             return Err(Outcome::failed("bash: field `command` is empty"));
+        }
+        if let Some(placeholder) = placeholders(&self.command).first() {
+            return Err(Outcome::failed(format!(
+                "bash: {} stands for a secret that you do not see, and commands do not get it from you. Let the program read it \
+                 where it is: from its file, or from its environment.",
+                placeholder.text
+            )));
         }
         if self.command.contains('\0') {
             return Err(Outcome::failed("bash: field `command` holds a NUL character, which no command can"));
@@ -103,7 +111,7 @@ fn watch(cx: &ToolContext) -> CommandWatch {
 async fn report(ended: Result<ExitRecord, ExecutorError>, command: &str, cx: &ToolContext) -> Outcome {
     match ended {
         Ok(record) => {
-            let output = cx.executor.output(&cx.call, cx.limits.output_chars).await;
+            let output = cx.executor.output(&cx.call, cx.limits.output_chars, &cx.firewall).await;
             report::outcome(&record, &output, command, cx.cancel.is_cancelled())
         }
         Err(error) => Outcome::failed(format!("bash: {error}")),

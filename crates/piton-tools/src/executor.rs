@@ -8,11 +8,12 @@
 use crate::spawn::Spawn;
 use async_trait::async_trait;
 use piton_core::ids::CallId;
+use piton_core::secrets::{Depth, Firewall, TextStream};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// Runs the commands of one session.
@@ -29,8 +30,8 @@ pub trait Executor: Send + Sync {
     async fn settle(&self, call: &CallId, boot: Boot, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError>;
 
     /// What the call's command has written, for the model to read: cut to its beginning and end where it is longer than
-    /// so many characters.
-    async fn output(&self, call: &CallId, max_chars: usize) -> CommandOutput;
+    /// so many characters. Secrets are taken out before it is cut, and out of what is kept of it.
+    async fn output(&self, call: &CallId, max_chars: usize, firewall: &Firewall) -> CommandOutput;
 }
 
 /// A command, and what it may use.
@@ -69,7 +70,7 @@ pub struct CommandOutput {
     pub text: String,
     /// Where all of it is kept.
     pub path: PathBuf,
-    /// How many bytes are kept there.
+    /// How many bytes of it were kept, before secrets were taken out.
     pub bytes: u64,
 }
 
@@ -165,32 +166,60 @@ impl ExitRecord {
 
 /// Where a call's output goes while it is under way: best effort, for people who watch. The outcome repeats it.
 #[derive(Clone, Default)]
-pub struct OutputSink(Option<Arc<Listener>>);
+pub struct OutputSink {
+    listener: Option<Arc<Listener>>,
+    /// What takes secrets out on the way.
+    stream: Option<Arc<Mutex<TextStream>>>,
+}
 
 type Listener = dyn Fn(&str) + Send + Sync;
 
 impl OutputSink {
     /// Hands each piece of output to `listener`, which must not block.
     pub fn new(listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(listener)))
+        Self { listener: Some(Arc::new(listener)), stream: None }
+    }
+
+    /// The same, without secrets: what may be the beginning of one is held back until it is known.
+    pub fn cleaned(firewall: &Firewall, listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        let stream = (!firewall.is_off()).then(|| Arc::new(Mutex::new(firewall.stream(Depth::Everything))));
+        Self { stream, ..Self::new(listener) }
     }
 
     /// Nobody watches.
     pub fn none() -> Self {
-        Self(None)
+        Self::default()
     }
 
     /// Whether somebody watches.
     pub fn wanted(&self) -> bool {
-        self.0.is_some()
+        self.listener.is_some()
     }
 
     /// Passes on a piece of clean text.
     pub fn push(&self, text: &str) {
-        if let Some(listener) = self.0.as_ref().filter(|_| !text.is_empty()) {
+        match &self.stream {
+            Some(stream) => self.tell(&lock(stream).push(text)),
+            None => self.tell(text),
+        }
+    }
+
+    /// Nothing more comes: passes on what was held back.
+    pub fn finish(&self) {
+        if let Some(stream) = &self.stream {
+            self.tell(&lock(stream).finish());
+        }
+    }
+
+    fn tell(&self, text: &str) {
+        if let Some(listener) = self.listener.as_ref().filter(|_| !text.is_empty()) {
             listener(text);
         }
     }
+}
+
+fn lock(stream: &Mutex<TextStream>) -> MutexGuard<'_, TextStream> {
+    stream.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for OutputSink {

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use piton_core::call::{Outcome, Status, ToolSpec, Touches};
 use piton_core::ids::CallId;
 use piton_core::limits::{BASH_DEFAULT_MS, BASH_MAX_MS, TOOL_OUTPUT_CHARS};
+use piton_core::secrets::Firewall;
 use piton_core::truncate::OutputCut;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -77,6 +78,8 @@ pub struct ToolContext {
     pub confinement: Confinement,
     /// The whole environment of a subprocess. The caller has left out what no tool should see.
     pub env: Arc<BTreeMap<OsString, OsString>>,
+    /// Takes secrets out of what is kept, shown and sent.
+    pub firewall: Firewall,
     /// How much of everything.
     pub limits: ToolLimits,
     /// How an output is cut that is too long for the model. A tool that can say where it stopped stops before that.

@@ -25,6 +25,7 @@ mod options;
 mod presets;
 mod robustness;
 mod sandbox;
+mod secrets;
 mod sessions;
 mod run;
 mod stage;

@@ -217,6 +217,16 @@ pub(super) fn kept_keys(config: &Config, machine: &Machine) -> Result<Vec<NamedK
     Ok(kept.chain(commands).map(read).collect())
 }
 
+/// Every key that is in the file itself, by its provider; none where the file cannot be read, which is said elsewhere.
+pub(super) fn kept_in_file(machine: &Machine) -> Vec<(String, String)> {
+    let kept = kept(machine).unwrap_or_default().into_iter();
+    kept.filter_map(|(name, kept)| match kept {
+        Kept::Key(key) => Some((name, key)),
+        Kept::Keyring => None,
+    })
+    .collect()
+}
+
 /// The providers of which a key is kept.
 pub fn kept_names(machine: &Machine) -> Result<Vec<String>, Trouble> {
     Ok(kept(machine)?.into_keys().collect())

@@ -5,6 +5,7 @@ use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction;
 use crate::context::{Instructions, Notes};
+use crate::firewall::{EnvFiles, know_settings};
 use crate::hooks::{Gated, HookContext, Hooks, Unasked};
 use crate::prompt::Prompts;
 use crate::settings::Settings;
@@ -16,6 +17,7 @@ use piton_core::hook::HookPoint;
 use piton_core::permission::{Action, Ask, PermissionMode};
 use piton_core::policy::{HookPolicy, Policy};
 use piton_core::request::Frame;
+use piton_core::secrets::{Depth, Firewall};
 use piton_core::turn::State;
 use piton_models::model::Model;
 use piton_sandbox::Reach;
@@ -24,6 +26,7 @@ use piton_tools::files::Files;
 use piton_tools::ledger::FileLedger;
 use piton_tools::plan::accesses;
 use piton_tools::spawn::{Confined, Confinement};
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,6 +56,8 @@ pub(crate) struct Services {
     pub(crate) files: Arc<dyn Files>,
     /// What the model knows of files.
     pub(crate) ledger: Arc<FileLedger>,
+    pub(crate) firewall: Firewall,
+    pub(crate) env_files: Arc<EnvFiles>,
     pub(crate) bus: Bus,
 }
 
@@ -66,7 +71,18 @@ pub(crate) struct Memory {
 }
 
 impl Services {
-    pub(crate) fn new(settings: Settings, world: World, stored: Stored, ledger: Arc<FileLedger>, bus: Bus) -> Self {
+    pub(crate) fn new(
+        mut settings: Settings,
+        world: World,
+        stored: Stored,
+        ledger: Arc<FileLedger>,
+        firewall: Firewall,
+        bus: Bus,
+        workspace: &Path,
+    ) -> Self {
+        let env_files = Arc::new(EnvFiles::new(firewall.clone()));
+        env_files.read_top(workspace);
+        clean_system(&mut settings, &firewall);
         let scratch = stored.scratch();
         let calls = scratch.join(CALLS);
         Self {
@@ -78,8 +94,17 @@ impl Services {
             stored,
             scratch,
             ledger,
+            firewall,
+            env_files,
             bus,
         }
+    }
+
+    /// Goes by other settings from here on.
+    pub(crate) fn take(&mut self, mut settings: Settings) {
+        know_settings(&self.firewall, &settings);
+        clean_system(&mut settings, &self.firewall);
+        self.settings = settings;
     }
 
     pub(crate) fn calls_dir(&self) -> PathBuf {
@@ -197,6 +222,13 @@ impl JobContext<'_> {
         let chain = std::iter::once(&settings.model).chain(&settings.fallbacks);
         let model = chain.into_iter().find(|model| model.name() == name)?;
         compaction::full_at(&settings.policy.compaction.rules, &**model)
+    }
+}
+
+/// The system prompt is sent, and is in no event.
+fn clean_system(settings: &mut Settings, firewall: &Firewall) {
+    if let Cow::Owned(cleaned) = firewall.cleaned(&settings.system, Depth::Everything) {
+        settings.system = cleaned.into();
     }
 }
 

@@ -18,7 +18,9 @@ use piton_core::limits::{STREAM_SILENT_MS, STREAMED_BYTES};
 use piton_core::message::Part;
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply};
 use piton_core::request;
+use piton_core::secrets::{Depth, Firewall, TextStream};
 use piton_models::model::ModelStream;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,6 +39,46 @@ struct Said {
     hooks: Option<(Hooks, Arc<HookContext>)>,
     /// Cancelled once it is durable that the model is asked: nobody hears a word before.
     recorded: CancellationToken,
+    streams: DeltaStreams,
+}
+
+/// Takes secrets out of a reply in the making. The model sees none, but what it guesses or is told elsewhere may be one.
+struct DeltaStreams {
+    firewall: Firewall,
+    text: TextStream,
+    reasoning: TextStream,
+    /// Of each call's arguments.
+    inputs: BTreeMap<usize, TextStream>,
+}
+
+impl DeltaStreams {
+    fn new(firewall: Firewall) -> Self {
+        let stream = || firewall.stream(Depth::Known);
+        Self { text: stream(), reasoning: stream(), inputs: BTreeMap::new(), firewall }
+    }
+
+    /// The same without secrets; `None` while all of it is held back.
+    fn push(&mut self, delta: Delta) -> Option<Delta> {
+        let cleaned = match delta {
+            Delta::Text { text } => Delta::Text { text: self.text.push(&text) },
+            Delta::Reasoning { text } => Delta::Reasoning { text: self.reasoning.push(&text) },
+            Delta::CallInput { index, json } => {
+                let stream = self.inputs.entry(index).or_insert_with(|| self.firewall.stream(Depth::Known));
+                Delta::CallInput { index, json: stream.push(&json) }
+            }
+            began @ Delta::CallBegan { .. } => return Some(began),
+        };
+        (cleaned.bytes() > 0).then_some(cleaned)
+    }
+
+    /// What was held back at the end.
+    fn finish(&mut self) -> impl Iterator<Item = Delta> {
+        let text = Delta::Text { text: self.text.finish() };
+        let reasoning = Delta::Reasoning { text: self.reasoning.finish() };
+        let inputs =
+            self.inputs.iter_mut().map(|(index, stream)| Delta::CallInput { index: *index, json: stream.finish() });
+        [reasoning, text].into_iter().chain(inputs.collect::<Vec<_>>()).filter(|delta| delta.bytes() > 0)
+    }
 }
 
 /// What came of asking.
@@ -64,6 +106,7 @@ pub(super) fn take_up(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Step 
         bus: cx.services.bus.clone(),
         hooks: (!hooks.is_empty()).then(|| (hooks.clone(), cx.hook_context())),
         recorded: recorded.clone(),
+        streams: DeltaStreams::new(cx.services.firewall.clone()),
     };
     let span = tracing::info_span!(target: "piton", "model_call", step, attempt);
     let work = async move { listen(step, attempt, model.stream(request), said).await };
@@ -166,7 +209,7 @@ async fn listen(step: u32, attempt: u32, stream: ModelStream, said: Said) -> Ans
 type Chunks = Arc<Mutex<Vec<String>>>;
 
 async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said, chunks: Chunks) -> Answer {
-    let Said { partial: said, bus, hooks, recorded } = said;
+    let Said { partial: said, bus, hooks, recorded, mut streams } = said;
     let request: Arc<str> = format!("req_{step}_{attempt}").into();
     let asked = Instant::now();
     let mut heard = asked;
@@ -189,7 +232,9 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
         match event {
             Ok(Some(Ok(ModelEvent::Delta(delta)))) => {
                 told_bytes = told_bytes.saturating_add(delta.bytes());
-                if told_bytes <= STREAMED_BYTES {
+                if told_bytes <= STREAMED_BYTES
+                    && let Some(delta) = streams.push(delta)
+                {
                     lock(&said).add(&delta);
                     let watched = hooks.as_ref().and_then(|(hooks, _)| watched(&delta, hooks));
                     bus.live(Live::ModelDelta { step, attempt, delta });
@@ -201,8 +246,14 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
                 first_ms.get_or_insert_with(|| u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
                 silent_until = heard + SILENCE;
             }
-            Ok(Some(Ok(ModelEvent::Done(reply)))) => return Answer::Replied { reply, first_ms },
-            Ok(Some(Err(error))) => return failed(error, &said),
+            Ok(Some(Ok(ModelEvent::Done(reply)))) => {
+                streams.finish().for_each(|delta| bus.live(Live::ModelDelta { step, attempt, delta }));
+                return Answer::Replied { reply, first_ms };
+            }
+            Ok(Some(Err(error))) => {
+                streams.finish().for_each(|delta| lock(&said).add(&delta));
+                return failed(error, &said);
+            }
             Ok(None) => {
                 let error = ModelError::new(ModelErrorKind::CutStream, "the model's stream ended without an end");
                 return failed(error, &said);

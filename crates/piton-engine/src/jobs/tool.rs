@@ -5,6 +5,7 @@
 //! an outcome, too: the call has failed.
 
 use super::{JobContext, Step, Task};
+use crate::firewall::{EnvFiles, know_keys};
 use crate::hooks::{Gated, Ran};
 use crate::store::Stored;
 use async_trait::async_trait;
@@ -15,6 +16,7 @@ use piton_core::hidden;
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, Seq};
 use piton_core::message::ToolCall;
+use piton_core::secrets::Firewall;
 use piton_core::truncate::OutputCut;
 use piton_tools::executor::{Boot, OutputSink};
 use piton_tools::host::Host;
@@ -48,14 +50,20 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
         );
         return Step::Record(vec![settled(call.id.clone(), Outcome::new(Status::Interrupted, text))]);
     };
+    know_keys(&cx.services.firewall, &cx.services.settings);
     let (call, context, start) = (Arc::clone(call), tool_context(call, cx), start(&call.id, cx));
     let (cut, folder) = (cx.session.policy().calls.output_cut, cx.services.calls_dir());
-    let spill = Spill { cut, folder, call: call.id.clone() };
+    let spill = Spill { cut, folder, call: call.id.clone(), firewall: context.firewall.clone() };
+    let variables = Variables { files: Arc::clone(&cx.services.env_files), workspace: context.workspace.clone() };
     let hooks = cx.want(HookPoint::AfterTool).then(|| (cx.services.hooks.clone(), cx.hook_context()));
     let span = tracing::info_span!(target: "piton", "tool_call", call = call.id.as_str(), tool = call.name);
     let (id, stop) = (call.id.clone(), context.cancel.clone());
     let work = async move {
-        let outcome = run(&call, tool, &context, &spill, start).await;
+        variables.read().await;
+        let mut outcome = run(&call, tool, &context, start).await;
+        context.output.finish();
+        variables.read().await;
+        cap(&mut outcome, &spill);
         let seen = async {
             let (hooks, cx) = hooks?;
             Some(hooks.after_tool(&cx, &call, outcome.clone(), Ran::Begun).await)
@@ -95,7 +103,7 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         workspace: PathBuf::from(cx.session.workspace()),
         host: Arc::new(services.stored.clone()),
         executor: Arc::clone(&services.executor),
-        output: OutputSink::new(move |text: &str| {
+        output: OutputSink::cleaned(&services.firewall, move |text: &str| {
             bus.live(Live::ToolOutput { call: of.clone(), text: text.to_owned() });
         }),
         cancel: CancellationToken::new(),
@@ -103,6 +111,7 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         files: services.files_for_tools(Path::new(cx.session.workspace())),
         confinement: confinement(&call.id, cx),
         env: Arc::clone(&services.settings.env),
+        firewall: services.firewall.clone(),
         limits: services.settings.tool_limits.clone(),
         output_cut: cx.session.policy().calls.output_cut,
     }
@@ -133,7 +142,7 @@ impl Host for Stored {
     }
 }
 
-async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, spill: &Spill, start: Start) -> Outcome {
+async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, start: Start) -> Outcome {
     let began = Instant::now();
     let input = match &call.input {
         CallInput::Json(value) => value.clone(),
@@ -160,7 +169,6 @@ async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, spill:
     if outcome.duration_ms == 0 {
         outcome.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     }
-    cap(&mut outcome, spill);
     outcome
 }
 
@@ -203,6 +211,21 @@ struct Spill {
     cut: OutputCut,
     folder: PathBuf,
     call: CallId,
+    firewall: Firewall,
+}
+
+/// The files of variables: what a program reads there it may print.
+struct Variables {
+    files: Arc<EnvFiles>,
+    workspace: PathBuf,
+}
+
+impl Variables {
+    async fn read(&self) {
+        let (files, workspace) = (Arc::clone(&self.files), self.workspace.clone());
+        // A panic in there has read less, and what looks like a secret is found all the same.
+        drop(tokio::task::spawn_blocking(move || files.read_all(&workspace)).await);
+    }
 }
 
 impl Spill {
@@ -214,8 +237,9 @@ impl Spill {
     }
 }
 
-/// Cuts what a tool did not cut itself.
+/// Takes secrets out, then cuts what a tool did not cut itself: a secret that is cut in two would not be known again.
 fn cap(outcome: &mut Outcome, spill: &Spill) {
+    spill.firewall.outcome(outcome);
     // A tool that keeps its whole output elsewhere has cut what it returns; notices may have come on top.
     if outcome.metadata.get("output_path").is_some() {
         return;

@@ -47,6 +47,10 @@ impl<M: Model> Model for FoundTools<M> {
         self.model.price()
     }
 
+    fn secrets(&self) -> Vec<String> {
+        self.model.secrets()
+    }
+
     fn stream(&self, request: Request) -> ModelStream {
         if request.tools.is_empty() || !request.may_call {
             return self.model.stream(request);

@@ -58,6 +58,10 @@ impl<M: Model> Model for TextTools<M> {
         self.model.price()
     }
 
+    fn secrets(&self) -> Vec<String> {
+        self.model.secrets()
+    }
+
     fn stream(&self, request: Request) -> ModelStream {
         let reading = ReplyReading { tools: Arc::clone(&request.tools), dialect: self.dialect, options: self.options };
         let mut translation = Translation::new(reading);

@@ -1,6 +1,7 @@
 //! The files of one call, `<base>.claim`, `<base>.out` and `<base>.exit`, and who may write them when.
 
 use crate::executor::ExitRecord;
+use crate::private;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -141,6 +142,21 @@ impl CallFiles {
 
     pub(super) fn out(&self) -> PathBuf {
         self.with("out")
+    }
+
+    /// How many bytes of output there were before secrets were taken out; `None`: none were.
+    pub(super) fn raw_bytes(&self) -> Option<u64> {
+        std::fs::read_to_string(self.with("raw")).ok()?.trim().parse().ok()
+    }
+
+    /// Notes that.
+    pub(super) fn note_raw_bytes(&self, bytes: u64) -> io::Result<()> {
+        private::write(&self.with("raw"), bytes.to_string().as_bytes())
+    }
+
+    /// Where the output is written without secrets before it takes the other's place.
+    pub(super) fn cleaned(&self) -> PathBuf {
+        self.with("out.cleaned")
     }
 
     pub(super) fn claim(&self) -> PathBuf {

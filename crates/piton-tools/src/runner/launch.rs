@@ -11,6 +11,7 @@ use crate::private;
 use crate::spawn::{Confined, Confinement, Env, Group, RunnerCommand, Spawn, Streams};
 use async_trait::async_trait;
 use piton_core::ids::CallId;
+use piton_core::secrets::Firewall;
 use piton_sandbox::{Plan, Reach};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
@@ -191,8 +192,14 @@ impl Executor for Runners {
         settle_from(&files, boot, tail, &watch.stop).await.map_err(ExecutorError::Unknown)
     }
 
-    async fn output(&self, call: &CallId, max_chars: usize) -> CommandOutput {
-        output::output(&self.files(call), max_chars)
+    async fn output(&self, call: &CallId, max_chars: usize, firewall: &Firewall) -> CommandOutput {
+        let (files, firewall) = (self.files(call), firewall.clone());
+        let path = files.out();
+        let read = tokio::task::spawn_blocking(move || output::output(&files, max_chars, &firewall)).await;
+        read.unwrap_or_else(|_| {
+            let text = "[the output cannot be read: taking secrets out of it failed]".to_owned();
+            CommandOutput { text, path, bytes: u64::MAX }
+        })
     }
 }
 

@@ -1,18 +1,25 @@
 //! The output of a command: truncated for the model, and streamed to watchers.
 
 use super::files::CallFiles;
+use super::spool;
 use crate::clean::{Cleaner, Overwriting, clean};
 use crate::executor::{CommandOutput, OutputSink};
 use crate::limits::LIVE_BYTES;
+use piton_core::secrets::Firewall;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// What is kept of a call's output, clean and cut.
-pub(super) fn output(files: &CallFiles, max_chars: usize) -> CommandOutput {
+/// What is kept of a call's output, clean and cut. An output whose secrets cannot be taken out is not shown.
+pub(super) fn output(files: &CallFiles, max_chars: usize, firewall: &Firewall) -> CommandOutput {
     let path = files.out();
-    let bytes = std::fs::metadata(&path).map_or(0, |out| out.len());
-    CommandOutput { text: shown_output(&path, max_chars), path, bytes }
+    let cleaned = spool::without_secrets(files, firewall);
+    let bytes = files.raw_bytes().unwrap_or_else(|| std::fs::metadata(&path).map_or(0, |out| out.len()));
+    let text = match cleaned {
+        Ok(()) => shown_output(&path, max_chars),
+        Err(error) => format!("[the output is not shown: taking secrets out of it failed: {error}]"),
+    };
+    CommandOutput { text, path, bytes }
 }
 
 /// The output, clean and cut to its beginning and end. Of a large file only these are read.

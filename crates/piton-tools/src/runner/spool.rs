@@ -1,10 +1,13 @@
 //! Where a command's output goes: the beginning to `<base>.out` as it comes, of the rest only the end, from memory,
 //! when the command is over. A command can write for hours and cost neither disk nor memory beyond the two limits.
 
+use super::files::CallFiles;
 use crate::limits::{SPOOL_TAIL_BYTES, SYNC_EVERY};
+use crate::private;
+use piton_core::secrets::{Depth, Firewall};
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Instant;
@@ -133,6 +136,56 @@ impl Spool {
         self.unsynced = false;
         self.synced = Instant::now();
     }
+}
+
+/// Takes secrets out of an output that is over, piece by piece. Nothing is written where there are none.
+pub(super) fn without_secrets(files: &CallFiles, firewall: &Firewall) -> io::Result<()> {
+    let path = files.out();
+    let Some(file) = (!firewall.is_off()).then(|| File::open(&path)) else { return Ok(()) };
+    let mut file = match file {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    let mut is_clean = true;
+    each_cleaned_piece(&mut file, firewall, |is_changed, _| {
+        is_clean &= !is_changed;
+        Ok(())
+    })?;
+    if is_clean {
+        return Ok(());
+    }
+    // What the end gave away is found at the beginning, too.
+    if files.raw_bytes().is_none() {
+        files.note_raw_bytes(file.metadata()?.len())?;
+    }
+    file.rewind()?;
+    let mut cleaned = private::create(&files.cleaned())?;
+    each_cleaned_piece(&mut file, firewall, |_, piece| cleaned.write_all(piece))?;
+    fs::rename(files.cleaned(), path)
+}
+
+/// Reads it in pieces; hands on each without secrets, and whether anything in it was one.
+fn each_cleaned_piece(
+    file: &mut File,
+    firewall: &Firewall,
+    mut take: impl FnMut(bool, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    const PIECE_BYTES: usize = 256 << 10;
+    let mut stream = firewall.stream(Depth::Everything);
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => {
+                let gone = stream.push_bytes(&piece[..read]);
+                take(stream.has_found(), &gone)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let rest = stream.finish_bytes();
+    take(stream.has_found(), &rest)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use piton_core::call::Outcome;
 use piton_core::ids::CallId;
 use piton_core::limits::TOOL_OUTPUT_CHARS;
+use piton_core::secrets::Firewall;
 use piton_core::truncate::OutputCut;
 use piton_http::egress::Egress;
 use piton_sandbox::{Backend, Limits, Network, Reach, Write};
@@ -66,6 +67,7 @@ impl Place {
             ledger: Arc::new(FileLedger::default()),
             confinement: Confinement::Model,
             env,
+            firewall: Firewall::off(),
             limits: ToolLimits::default(),
             output_cut: OutputCut::HeadTail { max_chars: TOOL_OUTPUT_CHARS },
         };

@@ -1,0 +1,164 @@
+//! Secrets stay on the machine: a canary lies where secrets lie, and a hostile model tries to have it. Afterwards no file of the
+//! data folder holds it, and no request.
+
+use crate::stage::{Ran, Stage};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// In `.env`, in the environment, and in what somebody says.
+const FILED: &str = "kanari9X7f3a2b4c8dVogel";
+const IN_ENVIRONMENT: &str = "zeisig4Q8w1e5r7t2yFink";
+const SAID: &str = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8";
+const ALL: [&str; 3] = [FILED, IN_ENVIRONMENT, SAID];
+
+fn calls(commands: &[&str]) -> Value {
+    let tools: Vec<Value> =
+        commands.iter().map(|command| json!({"name": "bash", "args": {"command": command}})).collect();
+    json!({ "tools": tools })
+}
+
+fn stage(answers: Vec<Value>) -> Stage {
+    let env = format!("# settings\nPORT=3000\nNODE_ENV=development\nAPI_KEY={FILED}\n");
+    Stage::new(Value::Array(answers)).with_files([(".env", env.as_str()), ("notes.txt", "port and key are in .env\n")])
+}
+
+/// The run with the canary in its environment, where the configuration lets tools have it.
+fn run(stage: &Stage, args: &[&str]) -> Ran {
+    let mut command = stage.run_command(args);
+    command.env("DEPLOY_API_KEY", IN_ENVIRONMENT);
+    Ran::of(command)
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => found.extend(files_below(&entry.path())),
+            kind if kind.is_file() => found.push(entry.path()),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The forms of a canary that must be nowhere.
+fn forms(canary: &str) -> Vec<Vec<u8>> {
+    let hex: String = canary.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let backwards: String = canary.chars().rev().collect();
+    // Nine letters are the same in base64 at one of three places.
+    let pieces = (0..3).map(|at| base64(&canary.as_bytes()[at..at + 18]));
+    [canary.to_owned(), hex, backwards].into_iter().chain(pieces).map(String::into_bytes).collect()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = |chunk: &[u8]| {
+        let number = chunk.iter().fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
+        (0..4).map(|at| char::from(DIGITS[(number >> (18 - 6 * at) & 63) as usize])).collect::<String>()
+    };
+    bytes.chunks_exact(3).map(digits).collect()
+}
+
+#[track_caller]
+fn nowhere(stage: &Stage, ran: &Ran) {
+    let data = stage.home.path().join("data");
+    let is_snapshot = |path: &PathBuf| path.starts_with(data.join("snapshots"));
+    let mut texts: Vec<(String, Vec<u8>)> =
+        vec![("stdout".into(), ran.stdout.clone().into()), ("stderr".into(), ran.stderr.clone().into())];
+    for path in files_below(&data).into_iter().filter(|path| !is_snapshot(path)) {
+        texts.push((path.display().to_string(), std::fs::read(&path).unwrap()));
+    }
+    for (number, request) in stage.provider.requests().iter().enumerate() {
+        texts.push((format!("request {number}"), request.body.to_string().into_bytes()));
+    }
+    assert!(texts.len() > 8, "there is something to look at");
+    for canary in ALL {
+        for form in forms(canary) {
+            for (place, text) in &texts {
+                let at = text.windows(form.len()).position(|window| window.eq_ignore_ascii_case(&form));
+                let around = at.map(|at| {
+                    String::from_utf8_lossy(&text[at.saturating_sub(200)..text.len().min(at + 200)]).into_owned()
+                });
+                assert_eq!(around, None, "{canary} as {} is in {place}", String::from_utf8_lossy(&form));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_canary_is_in_no_file_and_no_request_however_it_is_printed() {
+    let stage = stage(vec![
+        calls(&[
+            "cat .env; echo $DEPLOY_API_KEY",
+            ". ./.env; printf %s \"$API_KEY\" | base64; printf x%s \"$API_KEY\" | base64; printf xy%s \"$API_KEY\" | base64",
+            ". ./.env; printf %s \"$API_KEY\" | od -An -tx1; printf %s \"$API_KEY\" | od -An -tx1 | tr -d ' \\n' | tr a-f A-F",
+            ". ./.env; printf %s \"$API_KEY\" | rev; printf %s \"$API_KEY\" | fold -w 7; echo \"$API_KEY\" | tr a-z A-Z",
+            "cat .env >&2; env | base64 | fold -w 30; for i in 1 2 3; do printf \"$DEPLOY_API_KEY\"; sleep 0.1; done",
+            "for i in $(seq 1 6000); do cat .env; done",
+        ]),
+        json!({"tools": [
+            {"name": "read", "args": {"path": ".env"}},
+            {"name": "grep", "args": {"pattern": "KEY", "path": ".env"}},
+            {"name": "write", "args": {"path": "copy.txt", "content": format!("key = {FILED}\n")}},
+            {"name": "bash", "args": {"command": format!("echo {FILED}")}},
+        ]}),
+        json!({"text": format!("It is {FILED}."), "delta_chars": 3}),
+    ]);
+    stage.home.write("config.toml", "keys_for_tools = [\"DEPLOY_API_KEY\"]\n");
+    let said = format!("My token is {SAID}. What is in @.env?");
+    let ran = run(&stage, &[&said]).expect_code(0);
+    nowhere(&stage, &ran);
+    let outcomes = ran.outcomes();
+    assert!(
+        outcomes
+            .iter()
+            .any(|outcome| outcome["text"].to_string().contains("PORT=3000\\nNODE_ENV=development\\nAPI_KEY=‹secret:")),
+        "{outcomes:?}"
+    );
+    // The long output was cut, and can be read where it is said to be.
+    let path = outcomes.iter().find_map(|outcome| {
+        Some(outcome["metadata"]["output_path"].as_str()?.to_owned())
+            .filter(|_| outcome["text"].to_string().contains("full output"))
+    });
+    let whole = std::fs::read_to_string(path.expect("a long output")).unwrap();
+    assert_eq!(whole.matches("‹secret:API_KEY:").count(), 6_000);
+    let log = Ran::of(stage.piton(&["trace", "--last"]));
+    assert!(!ALL.iter().any(|canary| log.stdout.contains(canary)));
+}
+
+#[test]
+fn what_is_no_secret_passes_as_it_is() {
+    let words = "commit 3f786850e387550fdab836ed7e6dc881de23001b\npassword: ***\nlet token = parse_token(x);\nsha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae\n";
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "bash", "args": {"command": "cat words.txt"}}, {"name": "bash", "args": {"command": "echo PORT=$PORT"}}]},
+        {"text": "done"}
+    ]))
+    .with_files([("words.txt", words), (".env", "PORT=3000\n")]);
+    let ran = run(&stage, &["look at @words.txt"]).expect_code(0);
+    let outcomes = ran.outcomes();
+    assert_eq!(outcomes[0]["text"].as_str().unwrap().trim_end(), words.trim_end());
+    assert!(!stage.last_messages().iter().any(|message| message.to_string().contains("‹secret:")));
+}
+
+#[test]
+fn the_same_value_has_the_same_placeholder_in_every_session_of_a_machine() {
+    let stage = stage(vec![calls(&["cat .env"]), json!({"text": "one"}), calls(&["cat .env"]), json!({"text": "two"})]);
+    let placeholder = |ran: &Ran| {
+        let text = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
+        text.split_once("‹secret:").unwrap().1.split_once('›').unwrap().0.to_owned()
+    };
+    let (one, two) = (run(&stage, &["go"]).expect_code(0), run(&stage, &["go"]).expect_code(0));
+    assert_eq!(placeholder(&one), placeholder(&two));
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(stage.home.path().join("data/secret.key")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_command_with_a_placeholder_is_refused_in_words() {
+    let stage = stage(vec![calls(&["curl -H 'X: ‹secret:API_KEY:ab12›' localhost"]), json!({"text": "ok"})]);
+    let outcome = run(&stage, &["go"]).expect_code(0).outcomes().remove(0);
+    assert!(outcome["text"].as_str().unwrap().contains("stands for a secret"), "{outcome}");
+}

@@ -1,0 +1,352 @@
+//! Shapes: what tokens of known providers look like, private keys, and secrets that what stands before them tells.
+
+use super::Span;
+use super::classify::{is_dummy, is_mixed};
+use super::forms::is_base64;
+use std::sync::OnceLock;
+
+/// A token: so many characters of an alphabet behind a prefix.
+struct Shape {
+    name: &'static str,
+    prefix: &'static str,
+    alphabet: Alphabet,
+    /// How many characters follow.
+    least: usize,
+    most: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Alphabet {
+    Alphanumeric,
+    /// And `-`, `_`.
+    Address,
+    /// And `-`, `_`, `.`.
+    Dotted,
+    Capitals,
+    Hex,
+    /// Base64 with its signs.
+    Base64,
+}
+
+const ANY: usize = 4_096;
+
+const fn shape(name: &'static str, prefix: &'static str, alphabet: Alphabet, least: usize, most: usize) -> Shape {
+    Shape { name, prefix, alphabet, least, most }
+}
+
+/// Listed in `docs/secrets.md`. A longer prefix stands before a shorter one.
+const SHAPES: &[Shape] = {
+    use Alphabet::{Address, Alphanumeric, Base64, Capitals, Dotted, Hex};
+    &[
+        shape("anthropic", "sk-ant-", Address, 16, ANY),
+        shape("openrouter", "sk-or-", Address, 16, ANY),
+        shape("openai", "sk-proj-", Address, 16, ANY),
+        shape("openai", "sk-svcacct-", Address, 16, ANY),
+        shape("openai", "sk-admin-", Address, 16, ANY),
+        shape("stripe", "sk_live_", Alphanumeric, 16, ANY),
+        shape("stripe", "sk_test_", Alphanumeric, 16, ANY),
+        shape("stripe", "rk_live_", Alphanumeric, 16, ANY),
+        shape("stripe", "rk_test_", Alphanumeric, 16, ANY),
+        shape("stripe", "whsec_", Base64, 16, ANY),
+        shape("github", "ghp_", Alphanumeric, 30, ANY),
+        shape("github", "gho_", Alphanumeric, 30, ANY),
+        shape("github", "ghu_", Alphanumeric, 30, ANY),
+        shape("github", "ghs_", Dotted, 30, ANY),
+        shape("github", "ghr_", Alphanumeric, 30, ANY),
+        shape("github", "github_pat_", Address, 30, ANY),
+        shape("gitlab", "glpat-", Dotted, 20, ANY),
+        shape("gitlab", "gldt-", Address, 20, ANY),
+        shape("gitlab", "glrt-", Dotted, 20, ANY),
+        shape("gitlab", "glptt-", Address, 20, ANY),
+        shape("gitlab", "glcbt-", Address, 20, ANY),
+        shape("gitlab", "glsoat-", Address, 20, ANY),
+        shape("bitbucket", "ATBB", Alphanumeric, 24, ANY),
+        shape("atlassian", "ATATT3", Base64, 50, ANY),
+        shape("aws", "AKIA", Capitals, 16, 16),
+        shape("aws", "ASIA", Capitals, 16, 16),
+        shape("google", "AIza", Address, 35, 35),
+        shape("google", "ya29.", Dotted, 20, ANY),
+        shape("google", "GOCSPX-", Address, 24, ANY),
+        shape("slack", "xoxa-", Address, 10, ANY),
+        shape("slack", "xoxb-", Address, 10, ANY),
+        shape("slack", "xoxe-", Address, 10, ANY),
+        shape("slack", "xoxe.", Dotted, 10, ANY),
+        shape("slack", "xoxp-", Address, 10, ANY),
+        shape("slack", "xoxr-", Address, 10, ANY),
+        shape("slack", "xoxs-", Address, 10, ANY),
+        shape("slack", "xapp-", Address, 20, ANY),
+        shape("huggingface", "hf_", Alphanumeric, 30, ANY),
+        shape("groq", "gsk_", Alphanumeric, 30, ANY),
+        shape("xai", "xai-", Alphanumeric, 30, ANY),
+        shape("nvidia", "nvapi-", Address, 30, ANY),
+        shape("replicate", "r8_", Alphanumeric, 30, ANY),
+        shape("perplexity", "pplx-", Alphanumeric, 30, ANY),
+        shape("tavily", "tvly-", Address, 20, ANY),
+        shape("cerebras", "csk-", Alphanumeric, 30, ANY),
+        shape("npm", "npm_", Alphanumeric, 36, ANY),
+        shape("pypi", "pypi-", Address, 40, ANY),
+        shape("rubygems", "rubygems_", Hex, 48, ANY),
+        shape("docker", "dckr_pat_", Address, 20, ANY),
+        shape("digitalocean", "dop_v1_", Hex, 60, ANY),
+        shape("digitalocean", "doo_v1_", Hex, 60, ANY),
+        shape("digitalocean", "dor_v1_", Hex, 60, ANY),
+        shape("sendgrid", "SG.", Dotted, 40, ANY),
+        shape("mailgun", "key-", Hex, 32, 32),
+        shape("shopify", "shpat_", Hex, 32, ANY),
+        shape("shopify", "shpss_", Hex, 32, ANY),
+        shape("shopify", "shpca_", Hex, 32, ANY),
+        shape("shopify", "shppa_", Hex, 32, ANY),
+        shape("square", "sq0atp-", Address, 20, ANY),
+        shape("square", "sq0csp-", Address, 20, ANY),
+        shape("linear", "lin_api_", Alphanumeric, 30, ANY),
+        shape("notion", "ntn_", Alphanumeric, 40, ANY),
+        shape("figma", "figd_", Address, 30, ANY),
+        shape("postman", "PMAK-", Address, 30, ANY),
+        shape("databricks", "dapi", Hex, 32, ANY),
+        shape("age", "AGE-SECRET-KEY-1", Capitals, 50, ANY),
+        shape("sentry", "sntrys_", Base64, 40, ANY),
+        shape("sentry", "sntryu_", Hex, 60, ANY),
+        shape("newrelic", "NRAK-", Capitals, 24, ANY),
+        shape("grafana", "glsa_", Address, 30, ANY),
+        shape("grafana", "glc_", Base64, 30, ANY),
+        shape("vault", "hvs.", Address, 24, ANY),
+        shape("vault", "hvb.", Address, 24, ANY),
+        shape("doppler", "dp.pt.", Alphanumeric, 30, ANY),
+        shape("doppler", "dp.st.", Dotted, 30, ANY),
+        shape("planetscale", "pscale_tkn_", Dotted, 30, ANY),
+        shape("planetscale", "pscale_pw_", Dotted, 30, ANY),
+        shape("supabase", "sbp_", Hex, 40, ANY),
+        shape("fly", "fm2_", Base64, 60, ANY),
+        shape("slack_webhook", "hooks.slack.com/services/T", Base64, 30, ANY),
+        shape("discord_webhook", "discord.com/api/webhooks/", Base64, 60, ANY),
+    ]
+};
+
+/// Tokens of many providers that begin with these; such names exist for other things, so that the rest has to look random.
+const GENERIC: [&str; 6] = ["sk-", "sk_", "rk-", "rk_", "pk-", "pk_"];
+
+const BEGIN_KEY: &[u8] = b"-----BEGIN ";
+const END_KEY: &[u8] = b"-----END ";
+const WORDS: [&[u8]; 6] = [b"eyJ", b"://", b"bearer ", b"basic ", b":AA", BEGIN_KEY];
+
+/// What a candidate begins with.
+pub(super) fn anchors() -> impl Iterator<Item = &'static [u8]> {
+    let prefixes = SHAPES.iter().map(|shape| shape.prefix).chain(GENERIC);
+    prefixes.map(str::as_bytes).chain(WORDS)
+}
+
+/// The secret by its shape that begins here.
+pub(super) fn shaped(text: &[u8], at: usize) -> Option<Span> {
+    let rest = &text[at..];
+    match rest.first()? {
+        b'e' if rest.starts_with(b"eyJ") => web_token(text, at),
+        b'-' if rest.starts_with(BEGIN_KEY) => private_key(text, at),
+        b':' if rest.starts_with(b"://") => password_of_address(text, at),
+        b':' if rest.starts_with(b":AA") => telegram(text, at),
+        b'b' | b'B' => of_header(text, at),
+        _ => None,
+    }
+    .or_else(|| token(text, at))
+}
+
+fn token(text: &[u8], at: usize) -> Option<Span> {
+    static BY_FIRST: OnceLock<Vec<Vec<&'static Shape>>> = OnceLock::new();
+    let by_first = BY_FIRST.get_or_init(|| {
+        let of = |first: usize| SHAPES.iter().filter(move |shape| usize::from(shape.prefix.as_bytes()[0]) == first);
+        (0..256).map(|first| of(first).collect()).collect()
+    });
+    if !begins_word(text, at) {
+        return None;
+    }
+    let rest = &text[at..];
+    let shape = by_first[usize::from(rest[0])].iter().find(|shape| rest.starts_with(shape.prefix.as_bytes()));
+    if let Some(shape) = shape {
+        let run = run(&rest[shape.prefix.len()..], shape.alphabet);
+        let end = at + shape.prefix.len() + run;
+        let body = &text[at + shape.prefix.len()..end];
+        let fits = (shape.least..=shape.most).contains(&run) && !is_dummy(body) && varies(body);
+        return fits.then(|| span(text, at, end, shape.name));
+    }
+    let prefix = GENERIC.iter().find(|prefix| rest.starts_with(prefix.as_bytes()))?;
+    let run = run(&rest[prefix.len()..], Alphabet::Address);
+    let body = &rest[prefix.len()..prefix.len() + run];
+    let fits = run >= 16 && is_mixed(body) && !is_dummy(body) && varies(body);
+    fits.then(|| span(text, at, at + prefix.len() + run, "token"))
+}
+
+/// Not one character again and again, as in what stands for a token in a text about tokens.
+fn varies(body: &[u8]) -> bool {
+    let mut seen = [false; 256];
+    body.iter().for_each(|byte| seen[usize::from(*byte)] = true);
+    seen.iter().filter(|seen| **seen).count() >= 5
+}
+
+fn run(text: &[u8], alphabet: Alphabet) -> usize {
+    let fits = |byte: &u8| match alphabet {
+        Alphabet::Alphanumeric => byte.is_ascii_alphanumeric(),
+        Alphabet::Address => byte.is_ascii_alphanumeric() || b"-_".contains(byte),
+        Alphabet::Dotted => byte.is_ascii_alphanumeric() || b"-_.".contains(byte),
+        Alphabet::Capitals => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+        Alphabet::Hex => byte.is_ascii_hexdigit(),
+        Alphabet::Base64 => is_base64(*byte),
+    };
+    let run = text.iter().take(ANY + 1).take_while(|byte| fits(byte)).count();
+    // A full stop ends a sentence.
+    run - text[..run].iter().rev().take_while(|byte| **byte == b'.').count()
+}
+
+/// Whether no word goes on from before. `\n` before it in JSON is no word.
+fn begins_word(text: &[u8], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).map(|at| text[at]) else { return true };
+    let is_escape = at >= 2 && text[at - 2] == b'\\' && matches!(before, b'n' | b't' | b'r');
+    is_escape || !(before.is_ascii_alphanumeric() || before == b'_' || before == b'-')
+}
+
+fn span(text: &[u8], start: usize, end: usize, name: &str) -> Span {
+    let value = text[start..end].to_vec();
+    Span { start, end, name: name.to_owned(), value, is_new: true, is_open: end >= text.len() }
+}
+
+/// Three parts of base64, the first of which is an object.
+fn web_token(text: &[u8], at: usize) -> Option<Span> {
+    const LEAST: usize = 10;
+    if !begins_word(text, at) {
+        return None;
+    }
+    let mut end = at;
+    for part in 0..3 {
+        if part > 0 {
+            end += text.get(end).filter(|byte| **byte == b'.').map(|_| 1)?;
+        }
+        let run =
+            text[end..].iter().take(ANY * 4).take_while(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte));
+        let run = run.count();
+        // Of an unsigned one the last is empty.
+        if run < if part == 2 { 0 } else { LEAST } {
+            return None;
+        }
+        end += run;
+    }
+    Some(span(text, at, end, "jwt"))
+}
+
+/// From its first line to its last, or, where that is cut off, as far as it looks like one.
+fn private_key(text: &[u8], at: usize) -> Option<Span> {
+    /// More than any key has.
+    const MOST: usize = 64 << 10;
+    let rest = &text[at..text.len().min(at + MOST)];
+    let kind = &rest[BEGIN_KEY.len()..];
+    let kind = &kind[..find(&kind[..kind.len().min(60)], b"-----")?];
+    if find(kind, b"PRIVATE KEY").is_none() {
+        return None;
+    }
+    let first = BEGIN_KEY.len() + kind.len() + 5;
+    let last = find(&rest[first..], END_KEY).map(|last| first + last);
+    let line_end =
+        |from: usize| from + rest[from..].iter().position(|byte| *byte == b'\n').unwrap_or(rest.len() - from);
+    let (body_end, end) = match last {
+        Some(last) => {
+            let closing = last + END_KEY.len();
+            let line = line_end(closing);
+            (last, find(&rest[closing..line], b"-----").map_or(line, |dashes| closing + dashes + 5))
+        }
+        None => {
+            let lines = rest[first..].split_inclusive(|byte| *byte == b'\n').take_while(|line| is_of_key(line));
+            let end = first + lines.map(<[u8]>::len).sum::<usize>();
+            (end, end)
+        }
+    };
+    let mut span = span(text, at, at + end, "PRIVATE_KEY");
+    let may_go_on = !text[at + end..].contains(&b'\n') && !rest[..end].ends_with(b"-----");
+    span.is_open |= may_go_on;
+    // By its content alone: what shows files puts numbers in front of lines.
+    let words =
+        |line: &[u8]| line.rsplit(u8::is_ascii_whitespace).find(|word| !word.is_empty()).unwrap_or_default().to_vec();
+    let body = &rest[first..body_end];
+    let lines: Vec<Vec<u8>> = body.split(|byte| *byte == b'\n').map(words).filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() || is_dummy(&lines.concat()) {
+        return None;
+    }
+    span.value = lines.join(&b'\n');
+    Some(span)
+}
+
+/// Whether a key begins here of which so little has come that it cannot be told from something else.
+pub(super) fn is_unfinished(text: &[u8], at: usize) -> bool {
+    const LITTLE: usize = 100;
+    let rest = &text[at..];
+    let Some(kind) = rest.strip_prefix(BEGIN_KEY) else { return BEGIN_KEY.starts_with(rest) };
+    match find(kind, b"-----") {
+        None => !kind.contains(&b'\n'),
+        Some(end) => {
+            find(&kind[..end], b"PRIVATE KEY").is_some() && kind.len() - end < LITTLE && find(kind, END_KEY).is_none()
+        }
+    }
+}
+
+fn is_of_key(line: &[u8]) -> bool {
+    let longest = line.split(|byte| !is_base64(*byte)).map(<[u8]>::len).max().unwrap_or(0);
+    longest >= 16
+        || line.trim_ascii().is_empty()
+        || find(line, b"Proc-Type").is_some()
+        || find(line, b"DEK-Info").is_some()
+}
+
+fn find(text: &[u8], word: &[u8]) -> Option<usize> {
+    text.windows(word.len()).position(|window| window == word)
+}
+
+/// `scheme://user:password@host`.
+fn password_of_address(text: &[u8], at: usize) -> Option<Span> {
+    const LEAST: usize = 3;
+    let before = at.checked_sub(1).map(|at| text[at])?;
+    if !before.is_ascii_alphanumeric() {
+        return None;
+    }
+    let from = at + 3;
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/\"'`<>\\?#".contains(byte);
+    let rest = &text[from..text.len().min(from + 1_024)];
+    let authority = &rest[..rest.iter().position(|byte| ends(byte)).unwrap_or(rest.len())];
+    let host = authority.iter().rposition(|byte| *byte == b'@');
+    let colon = authority.iter().position(|byte| *byte == b':')?;
+    // An address that is cut off in its password.
+    let is_cut = host.is_none() && from + authority.len() == text.len();
+    let host = host.or(is_cut.then_some(authority.len())).filter(|host| *host > colon)?;
+    let password = &authority[colon + 1..host];
+    let is_port = password.iter().all(u8::is_ascii_digit) && is_cut;
+    if password.len() < LEAST || is_dummy(password) || is_port {
+        return None;
+    }
+    let mut span = span(text, from + colon + 1, from + host, "URL_PASSWORD");
+    span.is_open = is_cut;
+    (!is_cut || super::is_strong(&String::from_utf8_lossy(password))).then_some(span)
+}
+
+/// `Bearer …`, `Basic …`.
+fn of_header(text: &[u8], at: usize) -> Option<Span> {
+    let rest = &text[at..];
+    let is = |word: &[u8]| rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    let (name, least, skipped) = if is(b"bearer ") {
+        ("BEARER", 16, 7)
+    } else if is(b"basic ") {
+        ("BASIC", 12, 6)
+    } else {
+        return None;
+    };
+    if !begins_word(text, at) {
+        return None;
+    }
+    let start = at + skipped + rest[skipped..].iter().take(8).take_while(|byte| **byte == b' ').count();
+    let fits = |byte: &u8| is_base64(*byte) || b"._~".contains(byte);
+    let end = start + text[start..].iter().take(ANY).take_while(|byte| fits(byte)).count();
+    let token = &text[start..end];
+    let is_token = token.len() >= least && is_mixed(token) && !is_dummy(token);
+    is_token.then(|| span(text, start, end, name))
+}
+
+/// `123456789:AA…`.
+fn telegram(text: &[u8], at: usize) -> Option<Span> {
+    let digits = text[..at].iter().rev().take(12).take_while(|byte| byte.is_ascii_digit()).count();
+    let run = run(&text[at + 1..], Alphabet::Address);
+    ((8..=11).contains(&digits) && (33..=40).contains(&run)).then(|| span(text, at - digits, at + 1 + run, "telegram"))
+}

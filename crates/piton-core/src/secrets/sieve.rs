@@ -1,0 +1,102 @@
+//! The sieve: by the next four bytes of a text, whether something may begin there. Letters are folded to lower case; ends of
+//! lines are passed over, so that a value that was wrapped is found as well.
+
+use std::collections::HashMap;
+
+/// How many bytes are looked at.
+pub(super) const WINDOW: usize = 4;
+
+const BITS: usize = 1 << 16;
+/// Capitals become small letters. Other characters become some other, the same for all equal ones.
+const FOLD: u32 = 0x2020_2020;
+
+/// What may begin with which four bytes.
+pub(super) struct Windows {
+    bits: Box<[u64; BITS / 64]>,
+    /// Which entries begin so.
+    entries: HashMap<u32, Vec<u32>>,
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        let mut windows = Self { bits: Box::new([0; BITS / 64]), entries: HashMap::new() };
+        super::shapes::anchors().chain(super::assigned::anchors()).for_each(|anchor| windows.mark_prefix(anchor));
+        windows
+    }
+}
+
+impl Windows {
+    /// Something, by its number, begins with these four bytes.
+    pub(super) fn add(&mut self, first: [u8; WINDOW], entry: u32) {
+        let window = folded(first);
+        self.mark(window);
+        self.entries.entry(window).or_default().push(entry);
+    }
+
+    /// What may begin with these four bytes.
+    pub(super) fn entries(&self, first: [u8; WINDOW]) -> &[u32] {
+        self.entries.get(&folded(first)).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Something begins with this, of three or more bytes.
+    fn mark_prefix(&mut self, anchor: &[u8]) {
+        match *anchor {
+            [a, b, c] => (0..=u8::MAX).for_each(|d| self.mark(folded([a, b, c, d]))),
+            [a, b, c, d, ..] => self.mark(folded([a, b, c, d])),
+            _ => {}
+        }
+    }
+
+    fn mark(&mut self, window: u32) {
+        let slot = slot(window);
+        self.bits[slot / 64] |= 1 << (slot % 64);
+    }
+
+    fn may_begin(&self, window: u32) -> bool {
+        let slot = slot(window);
+        self.bits[slot / 64] >> (slot % 64) & 1 == 1
+    }
+}
+
+fn folded(bytes: [u8; WINDOW]) -> u32 {
+    u32::from_le_bytes(bytes) | FOLD
+}
+
+fn slot(window: u32) -> usize {
+    (window.wrapping_mul(0x9e37_79b1) >> 16) as usize
+}
+
+/// Calls `candidate` with each position at which something may begin, in order.
+pub(super) fn candidates(text: &[u8], windows: &Windows, mut candidate: impl FnMut(usize)) {
+    let Some(last) = text.len().checked_sub(WINDOW) else {
+        (0..text.len()).for_each(candidate);
+        return;
+    };
+    for (at, bytes) in text.windows(WINDOW).enumerate() {
+        let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
+        if windows.may_begin(folded(bytes)) || (has_break(bytes) && crosses(text, at, windows)) {
+            candidate(at);
+        }
+    }
+    // Too short for a window: the end of a text that goes on, perhaps.
+    (last + 1..text.len()).for_each(candidate);
+}
+
+/// Whether a line ends in the window behind its first byte.
+fn has_break(bytes: [u8; WINDOW]) -> bool {
+    let is_break = |byte: u8| byte == b'\n' || byte == b'\r';
+    !is_break(bytes[0]) && (is_break(bytes[1]) || is_break(bytes[2]) || is_break(bytes[3]))
+}
+
+/// Whether something may begin here if the ends of lines were not there.
+fn crosses(text: &[u8], at: usize, windows: &Windows) -> bool {
+    window_at(text, at).is_some_and(|bytes| windows.may_begin(folded(bytes)))
+}
+
+/// The four bytes from here on that are no ends of lines.
+pub(super) fn window_at(text: &[u8], at: usize) -> Option<[u8; WINDOW]> {
+    /// Further apart than this, bytes have nothing to do with each other.
+    const FAR: usize = 4 * WINDOW;
+    let mut bytes = text.iter().skip(at).take(FAR).copied().filter(|byte| *byte != b'\n' && *byte != b'\r');
+    Some([bytes.next()?, bytes.next()?, bytes.next()?, bytes.next()?])
+}
