@@ -1,3 +1,5 @@
+//! Which texts are found, how, and which are not.
+
 use super::*;
 
 fn found(content: &str, old: &str) -> Result<(Vec<String>, Way), Miss> {
