@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use find::{Hit, Miss, Way, find};
-pub use replace::{Edit as Replacing, Edited, Refused, Why, replace};
+pub use replace::{Edit as Replacing, Edited, Inexact, Refused, Why, replace};
 
 /// The tool.
 #[derive(Debug, Clone, Copy)]
@@ -199,7 +199,7 @@ fn refusal(Refused { edit, why }: &Refused, of: usize, shown: &str) -> Outcome {
 }
 
 /// A line about an edit whose text was not there as written.
-fn inexact((edit, way, lines): &(usize, Way, Vec<(usize, usize)>), of: usize) -> String {
+fn inexact(Inexact { edit, way, lines }: &Inexact, of: usize) -> String {
     const PLACES: usize = 5;
     let which = if of > 1 { format!("edit {}: ", edit + 1) } else { String::new() };
     let place = |(first, last): &(usize, usize)| match first == last {

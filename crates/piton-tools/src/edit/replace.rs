@@ -23,9 +23,19 @@ pub struct Edited {
     pub content: Vec<u8>,
     /// How many places changed.
     pub places: usize,
-    /// The edits whose text was not there as written: the edit's number from 0, how its text was found, and the first and
-    /// last line where, in the content as that edit found it.
-    pub inexact: Vec<(usize, Way, Vec<(usize, usize)>)>,
+    /// The edits whose text was not there as written.
+    pub inexact: Vec<Inexact>,
+}
+
+/// An edit whose text was not there as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inexact {
+    /// Its number, from 0.
+    pub edit: usize,
+    /// How its text was found.
+    pub way: Way,
+    /// The first and the last line of each place, from 1, in the content as this edit found it.
+    pub lines: Vec<(usize, usize)>,
 }
 
 /// The first edit that cannot be made.
@@ -72,7 +82,7 @@ pub fn replace(content: &[u8], edits: &[Edit<'_>]) -> Result<Edited, Refused> {
         let (hit, new) = located(now, *edit).map_err(refused)?;
         if hit.way != Way::Exact {
             let lines = hit.places.iter().map(|place| lines_of(now, place)).collect();
-            edited.inexact.push((number, hit.way, lines));
+            edited.inexact.push(Inexact { edit: number, way: hit.way, lines });
         }
         edited.places += hit.places.len();
         edited.content = splice(now, &hit.places, &new);
