@@ -12,9 +12,7 @@ pub(super) fn edit_replace(case: &Value) -> Result<(), String> {
     let content = text("content").as_bytes();
     let got = replace(content, &[edit]);
     match case["expected"]["ok"].as_str() {
-        Some(wanted) => {
-            edited_as(wanted, &got).or_else(|error| Err(why_not(content, edit, wanted).map_or(error, differs)))
-        }
+        Some(wanted) => edited_as(wanted, &got).map_err(|error| why_not(content, edit, wanted).map_or(error, differs)),
         None => refused_as(case["expected"]["error"].as_str().unwrap_or_default(), &got),
     }
 }
