@@ -37,7 +37,7 @@ pub struct Runners {
 #[derive(Debug)]
 enum Spare {
     /// It waits for its orders.
-    AtHand(Runner),
+    AtHand(Box<Runner>),
     /// It is being started.
     Starting(JoinHandle<Result<Runner, ExecutorError>>),
 }
@@ -74,7 +74,7 @@ impl Runners {
     async fn take(&self, env: &Env, reach: Option<&Reach>) -> Result<Runner, ExecutorError> {
         let spare = self.lock().take();
         let spare = match spare {
-            Some(Spare::AtHand(runner)) => Some(runner),
+            Some(Spare::AtHand(runner)) => Some(*runner),
             // A failure that lasts will be this call's own.
             Some(Spare::Starting(start)) => start.await.ok().and_then(Result::ok),
             None => None,
@@ -91,7 +91,7 @@ impl Runners {
     fn put_by(&self, runner: Runner) {
         let mut spare = self.lock();
         match *spare {
-            None => *spare = Some(Spare::AtHand(runner)),
+            None => *spare = Some(Spare::AtHand(Box::new(runner))),
             Some(_) => runner.dismiss(),
         }
     }
