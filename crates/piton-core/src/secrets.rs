@@ -30,7 +30,7 @@ mod stream;
 mod tests;
 
 pub use event_text::Voice;
-pub use firewall::{Depth, Firewall};
+pub use firewall::{Depth, Firewall, NotRestored, View};
 pub use names::{is_secret_name, is_secret_variable};
 pub use placeholder::{Placeholder, placeholders};
 pub use stream::TextStream;

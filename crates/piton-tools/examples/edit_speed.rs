@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "a measurement: its output")]
 
 use piton_core::event::Record;
+use piton_core::secrets::Firewall;
 use piton_core::truncate::OutputCut;
 use piton_tools::disk::Disk;
 use piton_tools::executor::{Boot, OutputSink};
@@ -98,6 +99,7 @@ fn context(workspace: &Path) -> ToolContext {
         files: Arc::new(Disk::new(calls)),
         confinement: Confinement::Model,
         env: Arc::default(),
+        firewall: Firewall::off(),
         limits: ToolLimits::default(),
         output_cut: OutputCut::HeadTail { max_chars: 30_000 },
     }

@@ -9,7 +9,9 @@ use crate::paths;
 use crate::tool::ToolContext;
 use piton_core::call::Outcome;
 use piton_core::question::QuestionBlock;
+use piton_core::secrets::{Firewall, NotRestored, View};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -20,15 +22,23 @@ pub(crate) struct EditTarget {
     pub(crate) path: PathBuf,
     /// For people.
     pub(crate) shown: String,
-    /// As it is.
+    /// As it is, without its secrets: as the model sees it, and all that is compared with what the model writes. So no edit
+    /// tells whether a guess is a piece of a secret.
     pub(crate) now: CurrentFile,
+    /// What its placeholders stand for.
+    secrets: View,
 }
 
 /// A file as it is.
 #[derive(Debug)]
 pub(crate) enum CurrentFile {
     Absent,
-    File { content: Vec<u8>, hash: String },
+    /// `raw` is its content to the byte, where that is another than the one without secrets; `hash` is of that.
+    File {
+        content: Vec<u8>,
+        raw: Option<Vec<u8>>,
+        hash: String,
+    },
 }
 
 /// A change that was made.
@@ -47,6 +57,14 @@ impl CurrentFile {
         }
     }
 
+    /// What is on the disk.
+    pub(crate) fn raw(&self) -> &[u8] {
+        match self {
+            Self::File { raw: Some(raw), .. } => raw,
+            Self::Absent | Self::File { raw: None, .. } => self.content(),
+        }
+    }
+
     fn hash(&self) -> Option<&str> {
         match self {
             Self::Absent => None,
@@ -55,13 +73,45 @@ impl CurrentFile {
     }
 }
 
+impl EditTarget {
+    /// A new content as it goes to the disk: with the values of this file's placeholders. Those of other files stand for
+    /// nothing here, and one that is cut in two for nothing at all.
+    pub(crate) fn with_secrets<'c>(&self, tool: &str, content: &'c [u8]) -> Result<Cow<'c, [u8]>, Outcome> {
+        let shown = &self.shown;
+        match self.secrets.restored(content) {
+            Ok(restored) if restored == content => Ok(Cow::Borrowed(content)),
+            Ok(restored) => Ok(Cow::Owned(restored)),
+            Err(NotRestored::Foreign(placeholder)) => Err(Outcome::failed(format!(
+                "{tool}: {placeholder} stands for a secret that is not in {shown}, and its value is put back only where it was. \
+                 Leave it out: have the program read it from its file or its environment, or ask the user to put it there. \
+                 Nothing was written."
+            ))),
+            Err(NotRestored::Cut) => Err(Outcome::failed(format!(
+                "{tool}: the change cuts a placeholder of {shown} (‹secret:…›) in two. Replace it whole, or leave it as it is. \
+                 Nothing was written."
+            ))),
+        }
+    }
+
+    /// A text of the model's with this file's spelling of its placeholders.
+    pub(crate) fn spelled<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.secrets.spelled(text)
+    }
+}
+
 /// Finds the file a model means. Refuses what is not a plain file of a reasonable size.
-pub(crate) fn target(tool: &str, raw: &str, workspace: &Path, files: &dyn Files) -> Result<EditTarget, Outcome> {
+pub(crate) fn target(
+    tool: &str,
+    raw: &str,
+    workspace: &Path,
+    files: &dyn Files,
+    firewall: &Firewall,
+) -> Result<EditTarget, Outcome> {
     let path = paths::resolve(tool, raw, workspace)?;
     let failed = |error: io::Error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&path, workspace)));
     let real = files.real(&path).map_err(failed)?;
     let shown = paths::shown(&real, workspace);
-    let now = match files.look(&real).map_err(failed)? {
+    let mut now = match files.look(&real).map_err(failed)? {
         None => CurrentFile::Absent,
         Some(Found::Folder) => return Err(Outcome::failed(format!("{tool}: {shown} is a directory"))),
         Some(Found::Other) => {
@@ -73,19 +123,26 @@ pub(crate) fn target(tool: &str, raw: &str, workspace: &Path, files: &dyn Files)
         }
         Some(Found::File { .. }) => read_now(&real, files).map_err(failed)?,
     };
-    Ok(EditTarget { path: real, shown, now })
+    let mut secrets = firewall.view(now.content());
+    if let CurrentFile::File { content, raw, .. } = &mut now
+        && secrets.has_secrets()
+    {
+        *raw = Some(std::mem::replace(content, std::mem::take(&mut secrets.content)));
+    }
+    Ok(EditTarget { path: real, shown, now, secrets })
 }
 
 fn read_now(path: &Path, files: &dyn Files) -> io::Result<CurrentFile> {
     let mut content = Vec::new();
     files.open(path)?.take(TRACKED_BYTES + 1).read_to_end(&mut content)?;
     let hash = hash_of(&content);
-    Ok(CurrentFile::File { content, hash })
+    Ok(CurrentFile::File { content, raw: None, hash })
 }
 
 /// Refuses to change what the model has not seen as it is now.
 pub(crate) fn check_seen(tool: &str, target: &EditTarget, cx: &ToolContext) -> Result<(), Outcome> {
-    let CurrentFile::File { content, hash } = &target.now else { return Ok(()) };
+    let CurrentFile::File { hash, .. } = &target.now else { return Ok(()) };
+    let content = target.now.raw();
     let shown = &target.shown;
     let refused = match cx.ledger.compare(&target.path, hash) {
         FileState::AsItIs => return Ok(()),
@@ -121,14 +178,15 @@ pub(crate) fn preview(target: &EditTarget, content: &[u8]) -> QuestionBlock {
 
 /// Makes the change.
 pub(crate) fn apply(tool: &str, target: &EditTarget, content: &[u8], cx: &ToolContext) -> Result<Changed, Outcome> {
-    let after = hash_of(content);
+    let content_on_disk = target.with_secrets(tool, content)?;
+    let after = hash_of(&content_on_disk);
     let before = target.now.hash().map(ToOwned::to_owned);
     let change = Replacement { path: target.path.clone(), before, after };
     let others = cx.files.other_names(&target.path);
     cx.files
-        .replace(&cx.call, &change, content)
+        .replace(&cx.call, &change, &content_on_disk)
         .map_err(|error| Outcome::failed(format!("{tool}: {} could not be written: {error}", target.shown)))?;
-    cx.ledger.note(&target.path, &change.after, Some(content));
+    cx.ledger.note(&target.path, &change.after, Some(&content_on_disk));
     let diff = diff(target.now.content(), content);
     let mut metadata = facts(&change);
     metadata["added"] = json!(diff.added);

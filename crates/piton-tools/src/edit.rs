@@ -120,7 +120,7 @@ impl One {
 /// The change as it would be now; where it does not fit the file, the texts.
 fn preview(input: &Input, look: &Look) -> QuestionBlock {
     let edits = edits_of(input).unwrap_or_default();
-    let target = change::target(NAME, &input.path, &look.workspace, &*look.files);
+    let target = change::target(NAME, &input.path, &look.workspace, &*look.files, &look.firewall);
     let fitting = target.ok().and_then(|target| Some((edited(&target, &edits).ok()?.content, target)));
     match fitting {
         Some((content, target)) => change::preview(&target, &content),
@@ -134,7 +134,7 @@ fn preview(input: &Input, look: &Look) -> QuestionBlock {
 
 fn edit(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
     let edits = edits_of(input)?;
-    let target = change::target(NAME, &input.path, &cx.workspace, &*cx.files)?;
+    let target = change::target(NAME, &input.path, &cx.workspace, &*cx.files, &cx.firewall)?;
     // What is refused for another reason need not be read again first.
     if edits.iter().all(|edit| !edit.old.is_empty()) {
         change::check_seen(NAME, &target, cx)?;
@@ -159,7 +159,11 @@ fn edited(target: &EditTarget, edits: &[Replacing<'_>]) -> Result<Edited, Outcom
             "edit: {shown} does not exist. A single edit with an empty old_string creates it."
         ))),
         (CurrentFile::File { content, .. }, edits) => {
-            replace(content, edits).map_err(|refused| refusal(&refused, edits.len(), shown))
+            let spelled: Vec<_> =
+                edits.iter().map(|edit| (target.spelled(edit.old), target.spelled(edit.new))).collect();
+            let texts = edits.iter().zip(&spelled);
+            let edits: Vec<_> = texts.map(|(edit, (old, new))| Replacing { old, new, all: edit.all }).collect();
+            replace(content, &edits).map_err(|refused| refusal(&refused, edits.len(), shown))
         }
     }
 }

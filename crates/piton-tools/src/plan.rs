@@ -6,6 +6,7 @@ use crate::files::Files;
 use crate::spawn::Env;
 use piton_core::call::{Access, CallKind, Effects, Planned, ToolSpec, Touches};
 use piton_core::question::QuestionBlock;
+use piton_core::secrets::Firewall;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fmt;
@@ -23,6 +24,8 @@ pub struct Look {
     pub is_confined: bool,
     /// What commands find in their environment.
     pub env: Env,
+    /// Takes secrets out of what is shown.
+    pub firewall: Firewall,
 }
 
 /// A call as its tool understands it.

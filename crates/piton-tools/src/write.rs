@@ -57,7 +57,7 @@ impl TypedTool for Write {
 fn preview(input: &Input, look: &Look) -> (String, Vec<QuestionBlock>) {
     let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().count();
     let new = input.content.as_bytes();
-    match change::target(NAME, &input.path, &look.workspace, &*look.files) {
+    match change::target(NAME, &input.path, &look.workspace, &*look.files, &look.firewall) {
         Ok(target) => {
             let title = match &target.now {
                 CurrentFile::Absent => format!("Create {}?", target.shown),
@@ -76,12 +76,13 @@ fn preview(input: &Input, look: &Look) -> (String, Vec<QuestionBlock>) {
 }
 
 fn write(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
-    let target = change::target(NAME, &input.path, &cx.workspace, &*cx.files)?;
-    let content = input.content.as_bytes();
-    if let CurrentFile::File { content: now, hash } = &target.now
+    let target = change::target(NAME, &input.path, &cx.workspace, &*cx.files, &cx.firewall)?;
+    let content = target.spelled(&input.content);
+    let content = content.as_bytes();
+    if let CurrentFile::File { content: now, hash, .. } = &target.now
         && now == content
     {
-        cx.ledger.note(&target.path, hash, Some(content));
+        cx.ledger.note(&target.path, hash, Some(target.now.raw()));
         let text = format!("{} already has exactly this content; nothing was written", target.shown);
         let title = format!("write {} (unchanged)", target.shown);
         return Ok(Outcome::ok(text).titled(title).with(json!({"path": target.path, "hash": hash})));

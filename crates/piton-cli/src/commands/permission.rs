@@ -11,6 +11,7 @@ use piton_core::client::{Reply, Request};
 use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
 use piton_core::permission::{Action, Ask, Grant, PermissionMode, Voice};
+use piton_core::secrets::Firewall;
 use piton_core::turn::State;
 use piton_engine::assemble::{self, Wishes, environment, sources};
 use piton_engine::control::{Connection, Incoming};
@@ -94,7 +95,8 @@ fn check(
     let files = Arc::new(Disk::new(around.machine.data_dir.join("sessions")));
     let is_confined = !policy.sandbox.is_off();
     let env = Arc::new(environment::for_tools(&around.machine.vars, &config));
-    let look = Look { workspace: workspace.clone(), files, is_confined, env };
+    let firewall = Firewall::off();
+    let look = Look { workspace: workspace.clone(), files, is_confined, env, firewall };
     let planned = Bash.plan(&json!({"command": command}), &look).map_err(|refused| Failure::user(refused.text))?;
     let workspace = workspace.to_string_lossy();
     let ask = Ask {

@@ -157,6 +157,44 @@ fn the_same_value_has_the_same_placeholder_in_every_session_of_a_machine() {
 }
 
 #[test]
+fn a_file_keeps_its_secrets_when_the_model_changes_it_and_they_go_nowhere_else() {
+    let placeholder = |stage: &Stage| {
+        let ran = run(stage, &["look"]).expect_code(0);
+        let text = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
+        format!("‹secret:{}›", text.split_once("‹secret:").unwrap().1.split_once('›').unwrap().0)
+    };
+    let first = stage(vec![calls(&["cat .env"]), json!({"text": "ok"})]);
+    let key = placeholder(&first);
+    // The same machine, hence the same placeholder.
+    let edit = |path: &str, old: &str, new: &str| json!({"name": "edit", "args": {"path": path, "old_string": old, "new_string": new}});
+    let write = |path: &str, content: &str| json!({"name": "write", "args": {"path": path, "content": content}});
+    let second = Stage::new(json!([
+        {"tools": [{"name": "read", "args": {"path": ".env"}}, {"name": "read", "args": {"path": "notes.txt"}}]},
+        {"tools": [edit(".env", &format!("API_KEY={key}"), &format!("DEBUG=1\nAPI_KEY={key}"))]},
+        {"tools": [edit(".env", "API_KEY=kanari9X", "API_KEY=")]},
+        {"tools": [edit(".env", &key[..key.len() - 5], "x")]},
+        {"tools": [edit("notes.txt", "port", &format!("{key} port"))]},
+        {"tools": [write("copy.txt", &format!("key = {key}\n"))]},
+        {"tools": [write(".env", &format!("PORT=3001\nAPI_KEY={key}\n"))]},
+        {"text": "done"}
+    ]));
+    let env = format!("PORT=3000\nAPI_KEY={FILED}\n");
+    let second = second.with_files([(".env", env.as_str()), ("notes.txt", "port and key are in .env\n")]);
+    std::fs::create_dir_all(second.home.path().join("data")).unwrap();
+    std::fs::copy(first.home.path().join("data/secret.key"), second.home.path().join("data/secret.key")).unwrap();
+    let ran = run(&second, &["change"]).expect_code(0);
+    let told: Vec<String> = ran.outcomes().iter().map(|outcome| outcome["text"].as_str().unwrap().to_owned()).collect();
+    assert!(told[2].starts_with("edited .env"), "{told:#?}");
+    assert!(told[3].contains("was not found"), "a guess is no piece of the file: {}", told[3]);
+    assert!(told[4].contains("in two"), "{}", told[4]);
+    assert!(told[5].contains("not in notes.txt") && told[6].contains("not in copy.txt"), "{told:#?}");
+    assert_eq!(second.workspace.read(".env"), format!("PORT=3001\nAPI_KEY={FILED}\n"), "{told:#?}");
+    assert_eq!(second.workspace.read("notes.txt"), "port and key are in .env\n");
+    assert!(!second.workspace.path().join("copy.txt").exists());
+    nowhere(&second, &ran);
+}
+
+#[test]
 fn a_command_with_a_placeholder_is_refused_in_words() {
     let stage = stage(vec![calls(&["curl -H 'X: ‹secret:API_KEY:ab12›' localhost"]), json!({"text": "ok"})]);
     let outcome = run(&stage, &["go"]).expect_code(0).outcomes().remove(0);

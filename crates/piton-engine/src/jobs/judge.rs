@@ -69,8 +69,13 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     let input = changed.map_or_else(own, |input| settings.tools.canonical(&call.name, input));
     let workspace = PathBuf::from(session.workspace());
     let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
-    let look =
-        Look { files: cx.services.files_for_tools(&workspace), workspace, is_confined, env: settings.env.clone() };
+    let look = Look {
+        files: cx.services.files_for_tools(&workspace),
+        workspace,
+        is_confined,
+        env: settings.env.clone(),
+        firewall: cx.services.firewall.clone(),
+    };
     // It must not take the session with it.
     let Ok(plan) = catch_unwind(AssertUnwindSafe(|| tool.plan(&input, &look).map_err(Box::new))) else {
         let refused = Verdict::Refuse(format!("The tool failed inside Piton: {PANICKED}."));
