@@ -18,6 +18,7 @@ fn look(place: &Place) -> Look {
         files: Arc::clone(&place.cx.files),
         is_confined: false,
         env: Arc::clone(&place.cx.env),
+        firewall: place.cx.firewall.clone(),
     }
 }
 
