@@ -3,8 +3,11 @@
 
 mod parts;
 mod report;
+mod script;
 mod stopped;
+mod workdir;
 
+use self::script::SCRIPT_BYTES;
 use crate::executor::{CommandSpec, CommandWatch, ExecutorError, ExitRecord};
 use crate::input::lenient;
 use crate::plan::{Look, Plan, QuestionDraft};
@@ -13,6 +16,7 @@ use crate::tool::{ToolContext, cancelled};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
 use piton_core::call::{Access, CallKind, Effects, Outcome};
+use piton_core::hidden;
 use piton_core::question::QuestionBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +33,9 @@ pub struct Input {
     /// Milliseconds; default 120000, at most 600000
     #[serde(default, alias = "timeout_ms", deserialize_with = "lenient::count")]
     timeout: Option<u64>,
+    /// Folder below the workspace
+    #[serde(default, alias = "cwd")]
+    workdir: Option<String>,
     /// Only where the sandbox stopped this command and the task needs it: why it has to run outside. The user is asked
     #[serde(default)]
     outside_sandbox: Option<String>,
@@ -41,6 +48,12 @@ impl Input {
         }
         if self.command.contains('\0') {
             return Err(Outcome::failed("bash: field `command` holds a NUL character, which no command can"));
+        }
+        if self.command.len() > SCRIPT_BYTES {
+            return Err(Outcome::failed(format!(
+                "bash: field `command` is {} bytes long, and at most {SCRIPT_BYTES} are taken: write the script to a file and run that",
+                self.command.len()
+            )));
         }
         Ok(())
     }
@@ -58,18 +71,22 @@ impl TypedTool for Bash {
 
     fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
         input.check()?;
+        let workdir = input.workdir.as_deref().map(|raw| workdir::planned(raw, look)).transpose()?;
         let Input { command, outside_sandbox, .. } = input;
-        let shown = QuestionBlock::Command { command: command.clone() };
+        let mut shown = vec![QuestionBlock::Command { command: command.clone() }];
+        if let Some(workdir) = &workdir {
+            let text = format!("In the folder {}.", hidden::visible_line(&workdir.to_string_lossy()));
+            shown.push(QuestionBlock::Note { text });
+        }
         let access = Access::Run(command.clone());
-        let parts = parts::accesses(&command, look);
+        let parts = parts::accesses(&command, workdir.as_deref().unwrap_or(&look.workspace), look);
         let Some(reason) = outside_sandbox.filter(|reason| look.is_confined && !reason.trim().is_empty()) else {
-            let question = QuestionDraft::new(|| ("Run this command?".to_owned(), vec![shown]));
+            let question = QuestionDraft::new(|| ("Run this command?".to_owned(), shown));
             return Ok(Plan::new(CallKind::Execute, command, access, question).and_all(parts));
         };
         let text = format!("With all your rights, files and network. The model's reason: {}", reason.trim());
-        let question = QuestionDraft::new(|| {
-            ("Run this command outside the sandbox?".to_owned(), vec![shown, QuestionBlock::Note { text }])
-        });
+        shown.push(QuestionBlock::Note { text });
+        let question = QuestionDraft::new(|| ("Run this command outside the sandbox?".to_owned(), shown));
         Ok(Plan::new(CallKind::Execute, command, access, question).and_all(parts).and(Access::Unsandboxed(reason)))
     }
 
@@ -81,8 +98,12 @@ impl TypedTool for Bash {
         if cx.cancel.is_cancelled() {
             return cancelled();
         }
+        let cwd = match workdir::now(input.workdir.as_deref(), &cx.workspace) {
+            Ok(cwd) => cwd,
+            Err(outcome) => return outcome,
+        };
         let order = CommandSpec {
-            spawn: Spawn::new(["bash", "-c", &input.command], &cx.env, &cx.workspace, cx.confinement.clone()),
+            spawn: Spawn::new(script::command_line(&input.command), &cx.env, cwd, cx.confinement.clone()),
             timeout_ms: asked_ms.min(cx.limits.bash_max_ms),
             spool_bytes: cx.limits.spool_bytes,
         };

@@ -3,12 +3,14 @@
 use crate::plan::Look;
 use piton_core::call::{Access, CommandPart};
 use piton_shell::{Part, Programs, UnknowableKind};
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The commands of a script, what they read and write, the hosts they name, and what of it cannot be known.
-pub(super) fn accesses(command: &str, look: &Look) -> Vec<Access> {
-    let programs = OnPath::of(look);
+/// The commands of a script that starts in the folder `cwd`, what they read and write, the hosts they name, and what of it
+/// cannot be known.
+pub(super) fn accesses(command: &str, cwd: &Path, look: &Look) -> Vec<Access> {
+    let programs = OnPath::of(cwd, look);
     let reading = piton_shell::read(command, &programs);
     let unknowable = reading
         .unknowable
@@ -21,14 +23,14 @@ pub(super) fn accesses(command: &str, look: &Look) -> Vec<Access> {
                 accesses.push(access);
             }
         };
-        part.reads.iter().for_each(|path| add(Access::Read(look.pattern(path))));
-        part.writes.iter().for_each(|path| add(Access::Write(look.pattern(path))));
+        part.reads.iter().for_each(|path| add(Access::Read(look.pattern(&from(cwd, path)))));
+        part.writes.iter().for_each(|path| add(Access::Write(look.pattern(&from(cwd, path)))));
         part.unresolved_paths.iter().for_each(|path| add(Access::SomePath(path.clone())));
         part.hosts.iter().for_each(|host| add(Access::Reach(host.clone())));
         if !is_redirection(&part) {
             let mut part = CommandPart::from(part);
-            part.writes = part.writes.iter().map(|path| look.pattern(path)).collect();
-            part.may_open = part.may_open.iter().map(|path| look.absolute(path)).collect();
+            part.writes = part.writes.iter().map(|path| look.pattern(&from(cwd, path))).collect();
+            part.may_open = part.may_open.iter().map(|path| look.absolute(&from(cwd, path))).collect();
             // Another program by a known one's name: only a rule that names it so is about it.
             if let Some(word) = part.words.first().filter(|word| programs.is_another(word)).cloned() {
                 part.is_harmless = false;
@@ -38,6 +40,14 @@ pub(super) fn accesses(command: &str, look: &Look) -> Vec<Access> {
         }
     }
     accesses
+}
+
+/// The path as it is meant from this folder.
+fn from<'p>(cwd: &Path, path: &'p str) -> Cow<'p, str> {
+    if path == "~" || path.starts_with('/') || path.starts_with("~/") {
+        return Cow::Borrowed(path);
+    }
+    cwd.join(path).to_string_lossy().into_owned().into()
 }
 
 fn is_redirection(part: &Part) -> bool {
@@ -61,15 +71,15 @@ fn why(kind: UnknowableKind) -> &'static str {
 /// The programs of this machine, on the absolute folders of the `PATH` that commands get, without the workspace's.
 struct OnPath {
     folders: Vec<PathBuf>,
-    workspace: PathBuf,
+    cwd: PathBuf,
 }
 
 impl OnPath {
-    fn of(look: &Look) -> Self {
+    fn of(cwd: &Path, look: &Look) -> Self {
         let path = look.env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
         let folders = std::env::split_paths(path);
         let folders = folders.filter(|folder| folder.is_absolute() && !folder.starts_with(&look.workspace));
-        Self { folders: folders.collect(), workspace: look.workspace.clone() }
+        Self { folders: folders.collect(), cwd: cwd.to_path_buf() }
     }
 }
 
@@ -79,14 +89,14 @@ impl OnPath {
         let Some((_, name)) = word.rsplit_once('/') else { return false };
         let real = |file: PathBuf| file.canonicalize().ok();
         let by_name = self.folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file()).and_then(real);
-        by_name.is_none() || real(self.workspace.join(word)) != by_name
+        by_name.is_none() || real(self.cwd.join(word)) != by_name
     }
 }
 
 impl Programs for OnPath {
     fn names(&self, word: &str) -> Vec<String> {
         let file = if word.contains('/') {
-            Some(self.workspace.join(word))
+            Some(self.cwd.join(word))
         } else {
             self.folders.iter().map(|folder| folder.join(word)).find(|file| file.is_file())
         };

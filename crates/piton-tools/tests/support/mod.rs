@@ -127,6 +127,12 @@ impl Place {
         self.cx.executor = runners(program, &self.calls_dir);
     }
 
+    /// Makes room for the same call once more.
+    pub(crate) fn renew(&self) {
+        std::fs::remove_dir_all(&self.calls_dir).unwrap();
+        std::fs::create_dir(&self.calls_dir).unwrap();
+    }
+
     /// Runs a new call of a built-in tool.
     pub(crate) async fn run(&self, tool: &str, input: Value) -> Outcome {
         ToolSet::builtin().get(tool).unwrap().run(input, &self.cx).await
