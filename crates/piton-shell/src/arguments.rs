@@ -4,9 +4,8 @@
 //! these files. What GTFOBins knows of a program stands here, or in the grammars of [`crate::special`] and [`crate::git`].
 
 use crate::environment::steers;
-use crate::expand::Field;
+use crate::expand::{Field, tail};
 use crate::judged::Judged;
-use crate::special::tail;
 
 /// What the words of a program are that are no options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! `awk`: whether a program text writes, reads or runs something beside the lines that it is given.
 
-use crate::expand::Field;
+use crate::expand::{Field, tail};
 use crate::judged::Judged;
 use crate::reading::Effect;
-use crate::special::tail;
 
 /// What `awk` does with these arguments.
 pub(crate) fn judge(arguments: &[Field]) -> Judged {

@@ -1,10 +1,9 @@
 //! `git`: its subcommands, and the options by which it writes files or runs programs.
 
-use crate::expand::Field;
+use crate::expand::{Field, tail};
 use crate::judged::{Judged, host};
 use crate::options::{Grammar, Token};
 use crate::reading::Effect;
-use crate::special::tail;
 
 /// In front of the subcommand, and harmless.
 const GLOBAL: Grammar = Grammar {

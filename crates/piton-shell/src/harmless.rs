@@ -464,7 +464,9 @@ impl Program {
                     let glued = &field.text[place + letter.len_utf8()..];
                     let takes_next = glued.is_empty() && self.acts.short.contains(&format!("{letter}:"));
                     let next = arguments.get(at + 1).filter(|_| takes_next).cloned();
-                    judged.writes.extend(next.or_else(|| (!glued.is_empty()).then(|| special::tail(field, glued))));
+                    judged
+                        .writes
+                        .extend(next.or_else(|| (!glued.is_empty()).then(|| crate::expand::tail(field, glued))));
                     return if takes_next { 2 } else { 1 };
                 } else {
                     judged.unsure();

@@ -1,9 +1,8 @@
 //! `sed`: what a script writes, reads and runs.
 
-use crate::expand::Field;
+use crate::expand::{Field, tail};
 use crate::judged::Judged;
 use crate::reading::Effect;
-use crate::special::tail;
 
 /// What `sed` does with these arguments.
 pub(crate) fn judge(arguments: &[Field]) -> Judged {

@@ -1,6 +1,6 @@
 //! Programs with a grammar of their own: `find`, `sed`, `awk` and other languages, `curl` and `wget`.
 
-use crate::expand::Field;
+use crate::expand::{Field, tail};
 use crate::judged::{Judged, host};
 use crate::reading::Effect;
 use crate::{arguments, awk, sed};
@@ -118,12 +118,6 @@ fn dd(arguments: &[Field]) -> Judged {
         }
     }
     judged
-}
-
-/// The end of a field, as open as the field.
-pub(crate) fn tail(field: &Field, text: &str) -> Field {
-    let cut = field.text.len() - text.len();
-    Field { text: text.to_string(), known: field.known.map(|known| known.saturating_sub(cut)), ..field.clone() }
 }
 
 /// Tests and actions of `find` that change nothing, with one value.

@@ -117,7 +117,7 @@ fn own_option(program: &str, word: &str, name: &str, value: Option<Field>, own: 
         let setting = value.text.split_once(['=', ' ']).filter(|_| program == "ssh");
         let is_code = |name: &str| name.to_lowercase().ends_with("command");
         match setting {
-            Some((name, text)) if is_code(name) => own.code.push(crate::special::tail(&value, text)),
+            Some((name, text)) if is_code(name) => own.code.push(crate::expand::tail(&value, text)),
             None if program != "ssh" => own.code.push(value),
             Some(_) | None => {}
         }

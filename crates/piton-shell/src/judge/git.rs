@@ -43,7 +43,7 @@ impl Judge<'_> {
                         value.strip_prefix('=').or((option.len() == 2 && !value.is_empty()).then_some(value))
                     });
                     let separate = options.contains(&field.text.as_str()).then(|| rest.get(at + 1)).flatten();
-                    let code = glued.map(|code| crate::special::tail(field, code)).or_else(|| separate.cloned());
+                    let code = glued.map(|code| crate::expand::tail(field, code)).or_else(|| separate.cloned());
                     if let Some(code) = code {
                         judged.risky.push(field.text.clone());
                         self.git_code(&[code], &format!("git {} {}", subcommand.text, options[0]), context);
@@ -68,15 +68,15 @@ impl Judge<'_> {
             let next = arguments.get(at + 1);
             let setting = match field.text.as_str() {
                 "-c" | "--config-env" | "--config" => next.cloned(),
-                text if text.starts_with("-c") && text.contains('=') => Some(crate::special::tail(field, &text[2..])),
+                text if text.starts_with("-c") && text.contains('=') => Some(crate::expand::tail(field, &text[2..])),
                 text => ["--config-env=", "--config="]
                     .iter()
                     .find_map(|option| text.strip_prefix(option))
-                    .map(|value| crate::special::tail(field, value)),
+                    .map(|value| crate::expand::tail(field, value)),
             };
             let Some(setting) = setting else { continue };
             let Some((key, value)) = setting.text.split_once('=') else { continue };
-            let value = crate::special::tail(&setting, value);
+            let value = crate::expand::tail(&setting, value);
             self.git_setting(key, &value, "git -c", context);
         }
     }
