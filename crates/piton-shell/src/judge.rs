@@ -555,6 +555,11 @@ impl<'p> Judge<'p> {
     }
 
     fn part(&mut self, fields: &[Field], names: Vec<String>, judged: Judged, context: &Context) {
+        let named = if judged.knows_files {
+            Vec::new()
+        } else {
+            mentions::paths(fields.get(1..).unwrap_or_default(), judged.code.as_deref(), &judged)
+        };
         let mut part = Part {
             words: fields.iter().map(|field| field.text.clone()).collect(),
             names,
@@ -565,18 +570,17 @@ impl<'p> Judge<'p> {
             reads: Vec::new(),
             writes: Vec::new(),
             unresolved_paths: Vec::new(),
-            hosts: judged.hosts.clone(),
+            hosts: judged.hosts,
             through: context.through.clone(),
-            risky: context.risky.iter().chain(&judged.risky).cloned().collect(),
+            risky: context.risky.iter().cloned().chain(judged.risky).collect(),
             unresolved: fields.iter().enumerate().filter(|(_, field)| field.is_open()).map(|(at, _)| at).collect(),
-            code: judged.code.clone(),
+            code: judged.code,
             own_writes: Vec::new(),
             may_open: Vec::new(),
         };
         let mut ignored = Vec::new();
         self.places.resolve(&judged.writes[..judged.own_writes], &mut part.own_writes, &mut ignored);
-        if part.effect == Effect::Unknown && !judged.knows_files {
-            let named = mentions::paths(fields.get(1..).unwrap_or_default(), part.code.as_deref(), &judged);
+        if part.effect == Effect::Unknown {
             self.places.resolve(&named, &mut part.may_open, &mut ignored);
         }
         self.places.resolve(&judged.reads, &mut part.reads, &mut part.unresolved_paths);

@@ -56,7 +56,7 @@ impl CommandPattern {
     /// options stand between its words. This is what a `deny` and an `ask` need.
     pub fn could_match(&self, part: &Part) -> bool {
         let pattern = self.letters();
-        behind_wrappers(part).flat_map(|candidate| candidate.respelled()).any(|candidate| {
+        behind_wrappers(part).flat_map(Candidate::respelled).any(|candidate| {
             let words = candidate.letters(true);
             covers(&pattern, &words, Any::IsAnything)
                 || self.open_end && covers(&with_more(&pattern), &words, Any::IsAnything)
