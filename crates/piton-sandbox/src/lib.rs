@@ -46,7 +46,7 @@ mod split;
 mod tables;
 
 pub use carried::{Carried, carried};
-pub use channel::{Ended, Order, receive_descriptor, send_descriptor};
+pub use channel::{End, Ended, Order, receive_descriptor, send_descriptor};
 pub use error::SandboxError;
 pub use first::{FIRST, first_main};
 pub use mount::{Access, Mount, Source};

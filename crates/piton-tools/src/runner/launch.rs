@@ -14,13 +14,14 @@ use piton_core::ids::CallId;
 use piton_sandbox::{Plan, Reach};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, ChildStdout};
+use tokio::task::JoinHandle;
 
 /// The runners of one session. Starting a process takes longer than most commands, so a runner whose call is over is kept
 /// at hand for the next one: it waits for its orders on stdin, and goes away when that is closed, however its session ends.
@@ -29,7 +30,16 @@ pub struct Runners {
     /// `None`: what was run elsewhere can be settled, and nothing be run.
     command: Option<RunnerCommand>,
     calls_dir: PathBuf,
-    spare: Mutex<Option<Runner>>,
+    spare: Mutex<Option<Spare>>,
+}
+
+/// The runner of the next call.
+#[derive(Debug)]
+enum Spare {
+    /// It waits for its orders.
+    AtHand(Box<Runner>),
+    /// It is being started.
+    Starting(JoinHandle<Result<Runner, ExecutorError>>),
 }
 
 /// A runner process, which serves one call after the other.
@@ -61,47 +71,55 @@ impl Runners {
         Self { command, calls_dir, spare: Mutex::new(None) }
     }
 
-    fn take(&self, env: &Env, reach: Option<&Reach>) -> Result<Runner, ExecutorError> {
+    async fn take(&self, env: &Env, reach: Option<&Reach>) -> Result<Runner, ExecutorError> {
         let spare = self.lock().take();
-        match spare.and_then(|spare| spare.if_fit_for(env, reach)) {
-            Some(runner) => Ok(runner),
-            None => self.start(env, reach),
+        let spare = match spare {
+            Some(Spare::AtHand(runner)) => Some(*runner),
+            // A failure that lasts will be this call's own.
+            Some(Spare::Starting(start)) => start.await.ok().and_then(Result::ok),
+            None => None,
+        };
+        if let Some(runner) = spare.and_then(|spare| spare.if_fit_for(env, reach)) {
+            return Ok(runner);
         }
+        let started = self.start(env, reach)?.await;
+        started
+            .unwrap_or_else(|_| Err(ExecutorError::NotStarted("the runner was not started: Piton is leaving".into())))
     }
 
     /// Keeps a runner for the next call, if there is none.
     fn put_by(&self, runner: Runner) {
         let mut spare = self.lock();
         match *spare {
-            None => *spare = Some(runner),
+            None => *spare = Some(Spare::AtHand(Box::new(runner))),
             Some(_) => runner.dismiss(),
         }
     }
 
-    fn start(&self, env: &Env, reach: Option<&Reach>) -> Result<Runner, ExecutorError> {
-        let runner = self.command.as_ref().ok_or(ExecutorError::None)?;
-        let failed = |error: io::Error| {
-            ExecutorError::NotStarted(format!("the runner {} cannot be started: {error}", runner.program.display()))
-        };
-        let plan = reach.map(Plan::of);
-        let no_sandbox =
-            |error: io::Error| ExecutorError::NotStarted(format!("the sandbox's own folder cannot be made: {error}"));
-        let told = plan.as_ref().map(Plan::hand_over).transpose().map_err(no_sandbox)?;
-        let argv =
-            runner.to([self.calls_dir.as_os_str()].into_iter().chain(told.as_ref().map(|file| file.as_os_str())));
-        // The runner is ours; what it makes for its command, it is told with the plan.
-        let spawn = Spawn::new(argv, env, ".", Confinement::User);
-        let (stdin, hears, tells) = network::channel().map_err(failed)?;
-        let streams = Streams { stdin, stdout: Stdio::piped(), stderr: Stdio::null() };
-        let started = private::make_folder(&self.calls_dir).and_then(|()| spawn.start_async(Group::Ours, streams));
-        started.and_then(|child| Runner::new(child, (hears, tells), env, plan)).map_err(failed)
+    /// Starts one for the next call, if there is none; nobody waits for it.
+    fn start_next(&self, env: &Env, reach: Option<&Reach>) {
+        let mut spare = self.lock();
+        if spare.is_none() {
+            *spare = self.start(env, reach).ok().map(Spare::Starting);
+        }
+    }
+
+    /// Starts one beside whatever else is to be done: the plan of a sandbox takes looking through a workspace.
+    fn start(
+        &self,
+        env: &Env,
+        reach: Option<&Reach>,
+    ) -> Result<JoinHandle<Result<Runner, ExecutorError>>, ExecutorError> {
+        let command = self.command.clone().ok_or(ExecutorError::None)?;
+        let (calls_dir, env, reach) = (self.calls_dir.clone(), Arc::clone(env), reach.cloned());
+        Ok(tokio::task::spawn_blocking(move || Runner::start(&command, &calls_dir, &env, reach.as_ref())))
     }
 
     fn files(&self, call: &CallId) -> CallFiles {
         CallFiles::new(&self.calls_dir.join(call.as_str()))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Runner>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Spare>> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -115,7 +133,7 @@ impl Runners {
     ) -> Result<Option<ExitRecord>, ExecutorError> {
         let confined = confined(&order.confinement);
         let (env, reach) = (&order.env, confined.map(|confined| &confined.reach));
-        let mut runner = self.take(env, reach)?;
+        let mut runner = self.take(env, reach).await?;
         let egress = confined.and_then(|confined| confined.egress.clone());
         let outlet = egress.zip(runner.handed.take()).map(|(egress, handed)| Outlet::start(egress, handed));
         // A runner that was not told all does nothing, and one that took its claim did hear everything: the files say
@@ -123,7 +141,7 @@ impl Runners {
         let _ = runner.tell(spec).await;
         if reach.is_some() {
             // It serves one call. Now there is time for the next: the command runs. Without it that call starts its own.
-            self.start(env, reach).into_iter().for_each(|next| self.put_by(next));
+            self.start_next(env, reach);
         }
         let mut ticks = tokio::time::interval(LIVE_EVERY);
         let mut asked_at: Option<Instant> = None;
@@ -197,6 +215,29 @@ impl Executor for Runners {
 }
 
 impl Runner {
+    /// May block its thread. To be called on the runtime.
+    fn start(
+        runner: &RunnerCommand,
+        calls_dir: &Path,
+        env: &Env,
+        reach: Option<&Reach>,
+    ) -> Result<Self, ExecutorError> {
+        let failed = |error: io::Error| {
+            ExecutorError::NotStarted(format!("the runner {} cannot be started: {error}", runner.program.display()))
+        };
+        let plan = reach.map(Plan::of);
+        let no_sandbox =
+            |error: io::Error| ExecutorError::NotStarted(format!("the sandbox's own folder cannot be made: {error}"));
+        let told = plan.as_ref().map(Plan::hand_over).transpose().map_err(no_sandbox)?;
+        let argv = runner.to([calls_dir.as_os_str()].into_iter().chain(told.as_ref().map(|file| file.as_os_str())));
+        // The runner is ours; what it makes for its command, it is told with the plan.
+        let spawn = Spawn::new(argv, env, ".", Confinement::User);
+        let (stdin, hears, tells) = network::channel().map_err(failed)?;
+        let streams = Streams { stdin, stdout: Stdio::piped(), stderr: Stdio::null() };
+        let started = private::make_folder(calls_dir).and_then(|()| spawn.start_async(Group::Ours, streams));
+        started.and_then(|child| Self::new(child, (hears, tells), env, plan)).map_err(failed)
+    }
+
     fn new(
         mut child: Child,
         (hears, orders): (OwnedReadHalf, OwnedWriteHalf),
