@@ -26,14 +26,14 @@ async fn apply(place: &Place, body: &str) -> Outcome {
     place.run("apply_patch", patch(body)).await
 }
 
-fn plan(place: &Place, body: &str) -> Result<Plan, Outcome> {
+fn plan(place: &Place, body: &str) -> Result<Plan, String> {
     let look = Look {
         workspace: place.cx.workspace.clone(),
         files: place.cx.files.clone(),
         is_confined: true,
         env: Arc::default(),
     };
-    ToolSet::builtin().get("apply_patch").unwrap().plan(&patch(body), &look)
+    ToolSet::builtin().get("apply_patch").unwrap().plan(&patch(body), &look).map_err(|refused| refused.text)
 }
 
 const FOUR: &str = "*** Update File: a.txt\n@@\n-one\n+1\n*** Add File: new/b.txt\n+b\n*** Delete File: c.txt\n\
@@ -98,7 +98,7 @@ async fn a_patch_of_which_one_part_does_not_fit_changes_nothing() {
 async fn a_patch_that_is_none_is_refused_before_anybody_is_asked() {
     let place = Place::new();
     place.put("a.txt", "one\n");
-    let refused = |body: &str| plan(&place, body).map(drop).unwrap_err().text;
+    let refused = |body: &str| plan(&place, body).map(drop).unwrap_err();
     assert_eq!(refused(""), "apply_patch: the patch changes no file");
     assert!(
         refused("*** Frobnicate File: a\n").contains("line 2 of the patch: `*** Frobnicate File: a` begins no file")
