@@ -25,7 +25,11 @@ use tracing::Instrument;
 
 pub use crate::error::{ConfigureError, EngineError};
 pub use crate::handle::{Asking, Handle, Resumed, Said, Subscription, new_message_id};
+<<<<<<< HEAD
 pub use crate::settings::{Attendance, ModelSource, OpenedModels, SecretSettings, Settings};
+=======
+pub use crate::settings::{Attendance, ModelSource, OpenedModels, Patches, Settings};
+>>>>>>> main
 
 /// Sessions under one data folder.
 #[derive(Debug, Clone)]
