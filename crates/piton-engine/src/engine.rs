@@ -25,11 +25,7 @@ use tracing::Instrument;
 
 pub use crate::error::{ConfigureError, EngineError};
 pub use crate::handle::{Asking, Handle, Resumed, Said, Subscription, new_message_id};
-<<<<<<< HEAD
-pub use crate::settings::{Attendance, ModelSource, OpenedModels, SecretSettings, Settings};
-=======
-pub use crate::settings::{Attendance, ModelSource, OpenedModels, Patches, Settings};
->>>>>>> main
+pub use crate::settings::{Attendance, ModelSource, OpenedModels, Patches, SecretSettings, Settings};
 
 /// Sessions under one data folder.
 #[derive(Debug, Clone)]

@@ -30,13 +30,10 @@ pub(crate) struct EditTarget {
     /// As it is, without its secrets: as the model sees it, and all that is compared with what the model writes. So no edit
     /// tells whether a guess is a piece of a secret.
     pub(crate) now: CurrentFile,
-<<<<<<< HEAD
     /// What its placeholders stand for.
     secrets: View,
-=======
     /// By what it is taken for unchanged since it was read.
     stamp: Option<Stamp>,
->>>>>>> main
 }
 
 /// A file as it is.
@@ -129,12 +126,8 @@ pub(crate) fn target(
     let failed = |error: io::Error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&path, workspace)));
     let real = files.real(&path).map_err(failed)?;
     let shown = paths::shown(&real, workspace);
-<<<<<<< HEAD
-    let mut now = match files.look(&real).map_err(failed)? {
-=======
     let stamp = files.stamp(&real);
-    let now = match files.look(&real).map_err(failed)? {
->>>>>>> main
+    let mut now = match files.look(&real).map_err(failed)? {
         None => CurrentFile::Absent,
         Some(Found::Folder) => return Err(Outcome::failed(format!("{tool}: {shown} is a directory"))),
         Some(Found::Other) => {
@@ -146,17 +139,13 @@ pub(crate) fn target(
         }
         Some(Found::File { .. }) => read_now(&real, files).map_err(failed)?,
     };
-<<<<<<< HEAD
     let mut secrets = firewall.view(now.content());
     if let CurrentFile::File { content, raw, .. } = &mut now
         && secrets.has_secrets()
     {
         *raw = Some(std::mem::replace(content, std::mem::take(&mut secrets.content)));
     }
-    Ok(EditTarget { path: real, shown, now, secrets })
-=======
-    Ok(EditTarget { path: real, shown, now, stamp })
->>>>>>> main
+    Ok(EditTarget { path: real, shown, now, secrets, stamp })
 }
 
 fn read_now(path: &Path, files: &dyn Files) -> io::Result<CurrentFile> {
@@ -205,30 +194,8 @@ pub(crate) fn preview(target: &EditTarget, content: &[u8]) -> QuestionBlock {
 
 /// Makes a change.
 pub(crate) fn apply(tool: &str, target: &EditTarget, content: &[u8], cx: &ToolContext) -> Result<Changed, Outcome> {
-<<<<<<< HEAD
-    let content_on_disk = target.with_secrets(tool, content)?;
-    let after = hash_of(&content_on_disk);
-    let before = target.now.hash().map(ToOwned::to_owned);
-    let change = Replacement { path: target.path.clone(), before, after };
-    let others = cx.files.other_names(&target.path);
-    cx.files
-        .replace(&cx.call, &change, &content_on_disk)
-        .map_err(|error| Outcome::failed(format!("{tool}: {} could not be written: {error}", target.shown)))?;
-    cx.ledger.note(&target.path, &change.after, Some(&content_on_disk));
-    let diff = diff(target.now.content(), content);
-    let mut metadata = facts(&change);
-    metadata["added"] = json!(diff.added);
-    metadata["removed"] = json!(diff.removed);
-    let note = match others {
-        0 => String::new(),
-        1 => "(The file has another name, a hard link: that still has the old content.)\n".to_owned(),
-        _ => format!("(The file has {others} other names, hard links: they still have the old content.)\n"),
-    };
-    Ok(Changed { diff, note, metadata })
-=======
     let mut made = apply_all(tool, &[Change { target, content: Some(content) }], &[], cx)?;
     made.pop().ok_or_else(|| Outcome::failed(format!("{tool}: nothing was to be changed")))
->>>>>>> main
 }
 
 /// Makes changes in their order, all of them or none: what was made is taken back if another cannot be made. Every change
@@ -243,7 +210,10 @@ pub(crate) fn apply_all(
         let what = if change.content.is_some() { "written" } else { "removed" };
         Outcome::failed(format!("{tool}: {} could not be {what}: {error}{rest}", change.target.shown))
     };
-    let replacements: Vec<Replacement> = changes.iter().map(Change::replacement).collect();
+    let contents = changes.iter().map(|change| change.on_disk(tool)).collect::<Result<Vec<_>, _>>()?;
+    let contents: Vec<Option<&[u8]>> = contents.iter().map(Option::as_deref).collect();
+    let both = || changes.iter().zip(&contents);
+    let replacements: Vec<Replacement> = both().map(|(change, content)| change.replacement(*content)).collect();
     let others: Vec<u64> = changes.iter().map(|change| cx.files.other_names(&change.target.path)).collect();
     if let Some(Change { target, .. }) = changes.iter().find(|change| !change.target.is_as_it_was(&*cx.files)) {
         let text = format!("{tool}: {} has changed just now. Nothing was written: read it again.", target.shown);
@@ -252,26 +222,23 @@ pub(crate) fn apply_all(
     if let Some(first) = changes.first() {
         cx.files.begin(&cx.call, &[done, &replacements].concat()).map_err(|error| failed(first, &error, ""))?;
     }
-    for (number, (change, replacement)) in changes.iter().zip(&replacements).enumerate() {
-        if let Err(error) = cx.files.put(&cx.call, replacement, change.content) {
-            return Err(failed(change, &error, &take_back(&changes[..number], cx)));
+    for (number, ((change, content), replacement)) in both().zip(&replacements).enumerate() {
+        if let Err(error) = cx.files.put(&cx.call, replacement, *content) {
+            let rest = take_back(&changes[..number], &replacements[..number], cx);
+            return Err(failed(change, &error, &rest));
         }
     }
-    Ok(changes
-        .iter()
-        .zip(&replacements)
-        .zip(others)
-        .map(|((change, made), others)| change.made(made, others, cx))
-        .collect())
+    let made = both().zip(&replacements).zip(others);
+    Ok(made.map(|(((change, content), made), others)| change.made(made, *content, others, cx)).collect())
 }
 
 /// Takes back what was made, the last first. What is to be said of it.
-fn take_back(changes: &[Change<'_>], cx: &ToolContext) -> String {
+fn take_back(changes: &[Change<'_>], made: &[Replacement], cx: &ToolContext) -> String {
     let mut left = Vec::new();
-    for change in changes.iter().rev() {
-        let Replacement { path, before, after } = change.replacement();
+    for (change, made) in changes.iter().zip(made).rev() {
+        let Replacement { path, before, after } = made.clone();
         let back = Replacement { path, before: after, after: before };
-        let content = matches!(change.target.now, CurrentFile::File { .. }).then(|| change.target.now.content());
+        let content = matches!(change.target.now, CurrentFile::File { .. }).then(|| change.target.now.raw());
         if cx.files.put(&cx.call, &back, content).is_err() {
             left.push(change.target.shown.as_str());
         }
@@ -297,14 +264,19 @@ impl EditTarget {
 }
 
 impl Change<'_> {
-    fn replacement(&self) -> Replacement {
+    /// What goes to the disk: with the secrets that the file has.
+    fn on_disk(&self, tool: &str) -> Result<Option<Cow<'_, [u8]>>, Outcome> {
+        self.content.map(|content| self.target.with_secrets(tool, content)).transpose()
+    }
+
+    fn replacement(&self, content: Option<&[u8]>) -> Replacement {
         let EditTarget { path, now, .. } = self.target;
-        Replacement { path: path.clone(), before: now.hash().map(ToOwned::to_owned), after: self.content.map(hash_of) }
+        Replacement { path: path.clone(), before: now.hash().map(ToOwned::to_owned), after: content.map(hash_of) }
     }
 
     /// Remembers what the model now knows, and says what was done.
-    fn made(&self, made: &Replacement, others: u64, cx: &ToolContext) -> Changed {
-        note(made, self.content.unwrap_or_default(), cx);
+    fn made(&self, made: &Replacement, content: Option<&[u8]>, others: u64, cx: &ToolContext) -> Changed {
+        note(made, content.unwrap_or_default(), cx);
         let diff = diff(self.target.now.content(), self.content.unwrap_or_default());
         let mut metadata = facts(made);
         metadata["added"] = json!(diff.added);

@@ -107,7 +107,7 @@ fn listed(names: &[String]) -> String {
 
 /// Every file as the patch would change it; where it does not fit, why, and the patch.
 fn preview(text: &str, patch: &[FilePatch], look: &Look) -> Vec<QuestionBlock> {
-    match stage(NAME, patch, (&look.workspace, &*look.files), &[]) {
+    match stage(NAME, patch, (&look.workspace, &*look.files, &look.firewall), &[]) {
         Ok(staged) => staged.files.iter().flat_map(shown).collect(),
         Err(refused) => {
             let unified = text.lines().map(|line| format!("{line}\n")).collect();
@@ -130,7 +130,7 @@ fn shown(file: &Staging) -> Vec<QuestionBlock> {
 }
 
 fn patch(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
-    let staged = stage(NAME, &read(input)?, (&cx.workspace, &*cx.files), &[])?;
+    let staged = stage(NAME, &read(input)?, (&cx.workspace, &*cx.files, &cx.firewall), &[])?;
     for file in staged.files.iter().filter(|file| file.is_overwritten) {
         change::check_seen(NAME, &file.target, cx)?;
     }
@@ -179,12 +179,16 @@ fn finish(input: &Input, done: &[Replacement], open: &[Replacement], cx: &ToolCo
         changes.iter().map(|change| paths::shown(&change.path, &cx.workspace)).collect::<Vec<_>>().join(", ")
     };
     let paths: Vec<PathBuf> = done.iter().map(|change| change.path.clone()).collect();
-    let mut staged = stage(NAME, &read(input)?, (&cx.workspace, &*cx.files), &paths)?;
+    let mut staged = stage(NAME, &read(input)?, (&cx.workspace, &*cx.files, &cx.firewall), &paths)?;
     // What moved has only its old name left to lose.
     staged.files.retain(|file| open.iter().any(|change| change.path == file.target.path));
     let is_it = |change: &Replacement| {
         let file = staged.files.iter().find(|file| file.target.path == change.path);
-        file.is_some_and(|file| file.content.as_deref().map(hash_of) == change.after)
+        let on_disk = |file: &Staging| {
+            let content = file.content.as_deref()?;
+            file.target.with_secrets(NAME, content).ok().map(|content| hash_of(&content))
+        };
+        file.is_some_and(|file| on_disk(file) == change.after)
     };
     if !open.iter().all(is_it) {
         let text = format!(

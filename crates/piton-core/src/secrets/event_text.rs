@@ -231,7 +231,17 @@ fn planned(plan: &mut Planned, see: &mut See<'_>) {
             | Access::Use(text)
             | Access::Unsandboxed(text) => see(Model, None, text),
             Access::Command(part) => {
-                let CommandPart { words, names, through, unresolved: _, risky, is_harmless: _, code } = &mut **part;
+                let CommandPart {
+                    words,
+                    names,
+                    through,
+                    unresolved: _,
+                    risky,
+                    is_harmless: _,
+                    code,
+                    writes: _,
+                    may_open: _,
+                } = &mut **part;
                 [words, names, through, risky].into_iter().for_each(|texts| each(texts, Model, see));
                 each(code, Model, see);
             }

@@ -5,6 +5,7 @@ use super::parse::{Chunk, FilePatch};
 use crate::change::{self, CurrentFile, EditTarget};
 use crate::files::Files;
 use piton_core::call::Outcome;
+use piton_core::secrets::Firewall;
 use std::path::{Path, PathBuf};
 
 /// A file as the patch finds it and leaves it.
@@ -33,10 +34,10 @@ pub(super) struct Staged {
 pub(super) fn stage(
     tool: &str,
     patch: &[FilePatch],
-    (workspace, files): (&Path, &dyn Files),
+    (workspace, files, firewall): (&Path, &dyn Files, &Firewall),
     done: &[PathBuf],
 ) -> Result<Staged, Outcome> {
-    let mut stage = Stage { tool, workspace, files, done, staged: Vec::new(), told: String::new() };
+    let mut stage = Stage { tool, workspace, files, firewall, done, staged: Vec::new(), told: String::new() };
     for file in patch {
         match file {
             FilePatch::Add { path, content } => stage.add(path, content)?,
@@ -58,6 +59,7 @@ struct Stage<'s> {
     tool: &'s str,
     workspace: &'s Path,
     files: &'s dyn Files,
+    firewall: &'s Firewall,
     done: &'s [PathBuf],
     staged: Vec<Staging>,
     told: String,
@@ -66,7 +68,7 @@ struct Stage<'s> {
 impl Stage<'_> {
     /// The file as the patch has left it so far; `None`: there is nothing more to do with it.
     fn file(&mut self, path: &str) -> Result<Option<usize>, Outcome> {
-        let target = change::target(self.tool, path, self.workspace, self.files)?;
+        let target = change::target(self.tool, path, self.workspace, self.files, self.firewall)?;
         if self.done.contains(&target.path) {
             return Ok(None);
         }
