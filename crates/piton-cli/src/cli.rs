@@ -155,6 +155,9 @@ pub(crate) struct RunArgs {
     /// Trust this repository's hooks in their current form and run them (docs/hooks.md)
     #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) trust_hooks: bool,
+    /// Leave secrets in what the model is sent and the journal keeps, for this run (docs/secrets.md)
+    #[arg(long, help_heading = PERMISSIONS)]
+    pub(crate) no_redact: bool,
     /// Continue the newest session of this folder, with a task, or without one to finish an interrupted turn. If
     /// another piton is running it, the task is sent there
     #[arg(short, long, conflicts_with = "resume", help_heading = SESSIONS)]

@@ -60,6 +60,9 @@ pub struct Policy {
     /// What becomes of calls that these rules would ask about.
     #[serde(default, rename = "permission_mode", skip_serializing_if = "is_usual")]
     pub mode: PermissionMode,
+    /// Whether secrets were left in what was recorded and sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unredacted: bool,
     /// Whether a snapshot of the workspace is taken before each step that may change it, so that the turn can be undone.
     #[serde(default)]
     pub snapshots: bool,
@@ -349,6 +352,7 @@ impl Policy {
             reach: Reach::default(),
             sandbox: SandboxMode::Off,
             sandbox_backend: None,
+            unredacted: false,
             net: Vec::new(),
             mode: PermissionMode::default(),
             snapshots: false,

@@ -67,7 +67,9 @@ pub async fn settings(
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
     let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
-    let hooks = hooks::hooks(wishes, &config, &env, machine, workspace, notices)?;
+    let all = models.iter().chain(&titles).chain(&summaries);
+    let env_of_hooks = Arc::new(keys::left_for_hooks(all, &config, machine));
+    let hooks = hooks::hooks(wishes, &config, &env_of_hooks, machine, workspace, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
@@ -82,7 +84,7 @@ pub async fn settings(
         policy,
         sandbox,
         env,
-        secrets: secrets::of_session(&config, machine),
+        secrets: secrets::of_session(&config, machine, wishes, notices),
         tool_limits: config.tool_limits(),
         patches: config.tools.apply_patch.unwrap_or_default(),
         takes_snapshots: config.undo.snapshots.unwrap_or(true),

@@ -122,11 +122,21 @@ impl EnvFiles {
         Self { firewall, seen: Mutex::default() }
     }
 
-    /// Reads those at the top of the workspace that are new or have changed. Some dozen microseconds where none has.
+    /// Reads the usual ones at the top of the workspace: before the first request nothing is looked through.
     pub(crate) fn read_top(&self, workspace: &Path) {
+        const USUAL: [&str; 8] = [
+            ".env",
+            ".env.local",
+            ".env.development",
+            ".env.development.local",
+            ".env.production",
+            ".env.production.local",
+            ".env.test",
+            ".envrc",
+        ];
         if !self.firewall.is_off() {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            self.read_in(workspace, 0, &mut 0, &mut seen);
+            USUAL.iter().for_each(|name| self.read(&workspace.join(name), &mut seen));
         }
     }
 

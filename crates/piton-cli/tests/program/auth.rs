@@ -261,19 +261,20 @@ fn a_key_that_a_provider_quotes_is_hidden_wherever_it_came_from_and_wherever_it_
 
 #[test]
 fn the_key_in_use_and_those_of_others_are_kept_from_commands() {
-    let prints = json!([{ "tools": [{ "name": "bash", "args": { "command": "env" } }] }, { "text": "ok" }]);
+    let prints =
+        json!([{ "tools": [{ "name": "bash", "args": { "command": "echo ${#GITHUB_TOKEN}" } }] }, { "text": "ok" }]);
     let output = |config: &str, model: &str| {
         let stage = Stage::new(prints.clone());
         let ran = run_at(&stage, config, &[("GITHUB_TOKEN", "ghp_secret"), ("OPENAI_API_KEY", "sk-1")], model);
-        ran.outcomes()[0]["text"].as_str().unwrap().to_owned()
+        ran.outcomes()[0]["text"].as_str().unwrap().trim() == "ghp_secret".len().to_string()
     };
     let servers = "[providers.github]\nbase_url = \"URL/v1\"\n[providers.openai]\nbase_url = \"URL/v1\"\n";
-    assert!(!output(servers, "github/m").contains("ghp_secret"), "it is the key of the model");
-    assert!(output(servers, "openai/m").contains("ghp_secret"), "git and gh want it");
+    assert!(!output(servers, "github/m"), "it is the key of the model");
+    assert!(!output(servers, "openai/m"), "it is on no list");
     let granted = format!("keys_for_tools = [\"GITHUB_TOKEN\"]\n{servers}");
-    assert!(output(&granted, "github/m").contains("ghp_secret"));
+    assert!(output(&granted, "github/m") && output(&granted, "openai/m"));
     let compactor = format!("[compaction]\nmodel = \"github/m\"\n{servers}");
-    assert!(!output(&compactor, "openai/m").contains("ghp_secret"), "it is the key of who sums up");
+    assert!(!output(&compactor, "openai/m"), "it is the key of who sums up");
     // A command that prints a key sees no other.
     let stage = Stage::new(json!([{ "text": "ok" }]));
     let file = stage.home.path().join("seen");

@@ -195,6 +195,45 @@ fn a_file_keeps_its_secrets_when_the_model_changes_it_and_they_go_nowhere_else()
 }
 
 #[test]
+fn a_run_that_leaves_secrets_in_says_so_and_so_does_its_journal() {
+    let stage = stage(vec![calls(&["cat .env"]), json!({"text": "ok"})]);
+    let ran = run(&stage, &["--no-redact", "go"]).expect_code(0);
+    assert!(ran.outcomes()[0]["text"].to_string().contains(FILED));
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(said.contains("--no-redact: secrets are not taken out"), "{said}");
+    let started = |journal: &[Value]| journal.iter().find(|event| event["type"] == "turn_started").unwrap().clone();
+    assert_eq!(started(&stage.journal())["policy"]["unredacted"], true);
+    let usual = super::secrets::stage(vec![json!({"text": "ok"})]);
+    run(&usual, &["go"]).expect_code(0);
+    assert_eq!(started(&usual.journal())["policy"].get("unredacted"), None);
+}
+
+#[test]
+fn commands_get_no_more_of_the_environment_than_is_listed() {
+    let print = "env | cut -d= -f1 | sort | tr '\\n' ' '";
+    let stage = stage(vec![calls(&[print]), json!({"text": "ok"})]);
+    let mut command = stage.run_command(&["go"]);
+    let inherited = [
+        "SSH_AUTH_SOCK",
+        "LD_LIBRARY_PATH",
+        "GIT_SSH_COMMAND",
+        "NODE_OPTIONS",
+        "DB_PASSWORD",
+        "GITHUB_TOKEN",
+        "PROMPT_COMMAND",
+        "NVM_DIR",
+        "LC_TIME",
+        "no_proxy",
+    ];
+    command.envs(inherited.map(|name| (name, "/nowhere")));
+    let outcome = Ran::of(command).expect_code(0).outcomes().remove(0);
+    let seen: Vec<&str> = outcome["text"].as_str().unwrap().split_whitespace().collect();
+    let passed: Vec<&&str> = inherited.iter().filter(|name| seen.contains(name)).collect();
+    assert_eq!(passed, [&"NVM_DIR", &"LC_TIME", &"no_proxy"], "{seen:?}");
+    assert!(seen.contains(&"PATH") && seen.contains(&"HOME"));
+}
+
+#[test]
 fn a_command_with_a_placeholder_is_refused_in_words() {
     let stage = stage(vec![calls(&["curl -H 'X: ‹secret:API_KEY:ab12›' localhost"]), json!({"text": "ok"})]);
     let outcome = run(&stage, &["go"]).expect_code(0).outcomes().remove(0);

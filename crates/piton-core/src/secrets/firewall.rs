@@ -145,13 +145,40 @@ impl Firewall {
 
     /// A field that is named like a secret holds one.
     fn clean_field(&self, name: &str, text: &mut String) {
-        let assignment = format!("{name}: {}", Value::from(text.as_str()));
-        let start = assignment.len() - Value::from(text.as_str()).to_string().len() + 1;
-        let is_whole = |found: &Found| found.start == start && found.end + 1 == assignment.len();
-        let found = self.with(|secrets| secrets.find(assignment.as_bytes(), Depth::Everything)).unwrap_or_default();
-        if let Some(found) = found.iter().find(|found| is_whole(found)) {
-            text.clone_from(&found.placeholder);
+        if let Some(found) = self.secret_field(name, text) {
+            *text = found.placeholder;
         }
+    }
+
+    fn secret_field(&self, name: &str, text: &str) -> Option<Found> {
+        let value = Value::from(text).to_string();
+        let assignment = format!("{name}: {value}");
+        let start = name.len() + 3;
+        let is_whole = |found: &Found| found.start == start && found.end + 1 == assignment.len();
+        self.find(assignment.as_bytes(), Depth::Everything).into_iter().find(is_whole)
+    }
+
+    /// Puts `mark` in the place of every secret of an event, whoever wrote it. Returns how many there were.
+    pub fn redact_event(&self, event: &mut Event, mark: &str) -> usize {
+        let mut count = 0;
+        event.each_text(&mut |_, name, text| {
+            count += self.redact(text, mark);
+            if name.is_some_and(|name| text != mark && self.secret_field(name, text).is_some()) {
+                mark.clone_into(text);
+                count += 1;
+            }
+        });
+        count
+    }
+
+    /// The same of a text.
+    pub fn redact(&self, text: &mut String, mark: &str) -> usize {
+        let mut found = self.find(text.as_bytes(), Depth::Everything);
+        found.iter_mut().for_each(|found| mark.clone_into(&mut found.placeholder));
+        if !found.is_empty() {
+            *text = String::from_utf8_lossy(&replaced(text.as_bytes(), &found)).into_owned();
+        }
+        found.len()
     }
 
     /// For a text that comes in pieces.

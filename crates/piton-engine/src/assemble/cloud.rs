@@ -131,7 +131,7 @@ fn read_sections(text: &str, sections: &mut BTreeMap<String, BTreeMap<String, St
 
 /// The keys that a `credential_process` prints.
 fn printed_keys(command: &str, machine: &Machine) -> Result<AwsKeys, Trouble> {
-    let output = keys::printed_by(command, environment::for_tools(&machine.vars, &Config::default()));
+    let output = keys::printed_by(command, environment::for_own_commands(&machine.vars, &Config::default()));
     let output = output.context("cannot run the credential_process of AWS")?.with_context(|| {
         let seconds = KEY_COMMAND_LIMIT.as_secs();
         format!("the credential_process of AWS did not end within {seconds} s, and was stopped")

@@ -94,7 +94,7 @@ pub(super) fn find_its_own(name: &str, config: &Config, machine: &Machine) -> Re
 /// How the key at a place is had anew: only a command's may end.
 pub(super) fn renewal(name: &str, place: &Place, config: &Config, machine: &Machine) -> Option<Renewal> {
     let command = config.providers.get(name)?.key_command.clone().filter(|_| *place == Place::Command)?;
-    let (name, env) = (name.to_owned(), environment::for_tools(&machine.vars, config));
+    let (name, env) = (name.to_owned(), environment::for_own_commands(&machine.vars, config));
     Some(Renewal::new(move || {
         let key = printed_key(&name, &command, env.clone()).ok()?;
         Some(Pass { key: Some(key), credentials: None })
@@ -136,7 +136,24 @@ pub(super) fn left_for_tools<'m>(
     config: &Config,
     machine: &Machine,
 ) -> BTreeMap<OsString, OsString> {
-    let mut env = environment::for_tools(&machine.vars, config);
+    without_keys_of(models, environment::for_tools(&machine.vars, config), config, machine)
+}
+
+/// The same of what hooks and checks see.
+pub(super) fn left_for_hooks<'m>(
+    models: impl Iterator<Item = &'m Arc<dyn Model>>,
+    config: &Config,
+    machine: &Machine,
+) -> BTreeMap<OsString, OsString> {
+    without_keys_of(models, environment::for_own_commands(&machine.vars, config), config, machine)
+}
+
+fn without_keys_of<'m>(
+    models: impl Iterator<Item = &'m Arc<dyn Model>>,
+    mut env: BTreeMap<OsString, OsString>,
+    config: &Config,
+    machine: &Machine,
+) -> BTreeMap<OsString, OsString> {
     for model in models {
         let variable = variable(provider_of(model.name()), config, machine);
         if let Some(variable) = variable.filter(|variable| !config.keys_for_tools.contains(variable)) {
@@ -157,7 +174,7 @@ fn read(name: &str, place: &Place, config: &Config, machine: &Machine) -> Result
         },
         Place::Command => {
             let command = config.providers.get(name).and_then(|server| server.key_command.as_deref());
-            printed_key(name, command.unwrap_or_default(), environment::for_tools(&machine.vars, config))
+            printed_key(name, command.unwrap_or_default(), environment::for_own_commands(&machine.vars, config))
         }
     }
 }
@@ -276,7 +293,7 @@ fn has_keyring(machine: &Machine) -> bool {
 
 fn keyring(action: &[&str], name: &str, machine: &Machine) -> Spawn {
     let argv = [KEYRING].into_iter().chain(action.iter().copied()).chain(["service", "piton", "provider", name]);
-    let env = Env::new(environment::for_tools(&machine.vars, &Config::default()));
+    let env = Env::new(environment::for_own_commands(&machine.vars, &Config::default()));
     Spawn::new(argv, &env, ".", Confinement::User)
 }
 

@@ -6,6 +6,7 @@ use super::keys;
 use super::machine::Machine;
 use super::notice::{Notice, chain};
 use super::trouble::Trouble;
+use super::wishes::Wishes;
 use crate::config::Config;
 use crate::settings::SecretSettings;
 use piton_core::secrets::is_secret_variable;
@@ -51,7 +52,19 @@ pub fn secrets(config: &Config, machine: &Machine, notices: &mut Vec<Notice>) ->
 
 /// What a session knows of them from its beginning: no keyring is asked and no command run. The keys of models in use, from
 /// wherever, the session knows of the models.
-pub(super) fn of_session(config: &Config, machine: &Machine) -> SecretSettings {
+pub(super) fn of_session(
+    config: &Config,
+    machine: &Machine,
+    wishes: &Wishes,
+    notices: &mut Vec<Notice>,
+) -> SecretSettings {
+    if wishes.no_redact {
+        notices.push(Notice::new(
+            "--no-redact: secrets are not taken out. What is read, printed and said goes to the model as it is, and stays in the \
+             session's journal",
+        ));
+        return SecretSettings { redact: false, ..SecretSettings::default() };
+    }
     let kept = keys::kept_in_file(machine);
     let values: Vec<Secret> = variables(config, machine).into_iter().chain(kept).collect();
     let home = machine.var("HOME").map(Path::new);

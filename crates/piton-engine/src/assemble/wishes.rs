@@ -21,6 +21,8 @@ pub struct Wishes {
     pub is_watched: bool,
     /// Whether to trust the repository's hooks in their current form.
     pub trust_hooks: bool,
+    /// Whether secrets are left in what is kept, shown and sent.
+    pub no_redact: bool,
     /// The schema that the answer must satisfy.
     pub output_schema: Option<Arc<OutputSchema>>,
     /// Where the models' replies are recorded as a cassette.

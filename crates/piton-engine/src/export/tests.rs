@@ -146,7 +146,9 @@ fn an_export_by_somebody_who_means_harm_is_no_session() {
 
 #[track_caller]
 fn check_redacted(text: &str, expected: &str) {
-    let mut redactor = Redactor::new(["hunter2-is-long".to_owned(), "short".to_owned()]);
+    let mut redactor = Redactor::new(
+        [("A", "hunter2-is-long"), ("B", "short")].map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
     assert_eq!(redactor.text(text), expected);
     assert_eq!(redactor.found, expected.matches(super::redact::MARK).count());
 }
@@ -160,7 +162,7 @@ fn secrets_are_known_by_their_form_their_name_or_their_value() {
         format!("ghp_{random}"),
         format!("github_pat_{random}"),
         format!("glpat-{random}"),
-        "AKIAIOSFODNN7EXAMPLE".to_owned(),
+        "AKIAIOSFODNN7ABCDEFG".to_owned(),
         format!("AIza{}", &random[..35]),
         format!("xoxb-{random}"),
         format!("hf_{random}"),
@@ -174,8 +176,8 @@ fn secrets_are_known_by_their_form_their_name_or_their_value() {
     }
     check_redacted("export MY_API_KEY=abcdefgh123", "export MY_API_KEY=[redacted]");
     check_redacted("DB_PASSWORD: \"abcdefgh\"", "DB_PASSWORD: \"[redacted]\"");
-    check_redacted("{\"access_token\": \"abc def\"}", "{\"access_token\": \"[redacted]\"}");
-    check_redacted("Authorization: Bearer abcdefghijklmnop", "Authorization: Bearer [redacted]");
+    check_redacted("{\"access_token\": \"abc4def5\"}", "{\"access_token\": \"[redacted]\"}");
+    check_redacted("Authorization: Bearer abcdef4ghij5KLmnop", "Authorization: Bearer [redacted]");
     check_redacted("git clone https://me:pa55word@host/x", "git clone https://me:[redacted]@host/x");
 }
 
@@ -196,15 +198,16 @@ fn what_is_no_secret_stays() {
 fn redacted_events_are_still_the_same_events() {
     let key = format!("sk-ant-{}", "a1".repeat(20));
     let command = format!("curl -H 'x-api-key: {key}' https://api");
-    let records = conversation("go", serde_json::json!({"command": command, "password": "x"}), Outcome::ok(&key), "ok");
+    let records =
+        conversation("go", serde_json::json!({"command": command, "password": "hunter22"}), Outcome::ok(&key), "ok");
     let mut redactor = Redactor::new([]);
-    let redacted = redactor.records(&records).expect("the same kinds");
+    let redacted = redactor.records(&records);
     assert_eq!(redactor.found, 3);
-    assert!(!format!("{redacted:?}").contains(&key));
+    assert!(!format!("{redacted:?}").contains(&key) && !format!("{redacted:?}").contains("hunter22"));
     let kinds = |records: &[Record]| records.iter().map(|record| record.event.kind()).collect::<Vec<_>>();
     assert_eq!(kinds(&redacted), kinds(&records));
     let untouched = plain();
-    assert_eq!(redactor.records(&untouched).expect("the same kinds"), untouched);
+    assert_eq!(redactor.records(&untouched), untouched);
 }
 
 #[test]

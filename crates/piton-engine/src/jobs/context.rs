@@ -210,7 +210,8 @@ impl JobContext<'_> {
         let Services { hooks, settings, .. } = self.services;
         let hooks = HookPolicy { gates: hooks.gates(), demands: hooks.demands() };
         let snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
-        let mut policy = Policy { snapshots, hooks, ..settings.policy.clone() };
+        let unredacted = self.services.firewall.is_off();
+        let mut policy = Policy { snapshots, hooks, unredacted, ..settings.policy.clone() };
         policy.compaction.rules.frame_tokens =
             compaction::frame_tokens(self.memory.frames.own(), settings.model.name());
         policy

@@ -11,7 +11,9 @@ use piton_core::event::{Answerer, Event, Subject};
 use piton_core::ids::CallId;
 use piton_core::message::{Message, ToolCall};
 use piton_core::request::Frame;
+use piton_core::secrets::Depth;
 use piton_core::turn::{Gate, State};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Lets hooks see what comes next. Where none is concerned, or there is nothing that they could be shown, they have passed.
@@ -44,7 +46,11 @@ fn task(gate: Gate, cx: &JobContext<'_>) -> Option<Task> {
             let messages: Arc<[Arc<Message>]> = session.transcript().cloned().collect();
             let Frame { system, tools, .. } = cx.memory.frames.own().clone();
             let call = ModelCall { attempt, system, tools, messages };
-            Task::new(async move { hooks.before_model(&at, call).await }, |(gated, call), cx| {
+            Task::new(async move { hooks.before_model(&at, call).await }, |(gated, mut call), cx| {
+                // It is sent, also where it is no other than before.
+                if let Cow::Owned(cleaned) = cx.services.firewall.cleaned(&call.system, Depth::Everything) {
+                    call.system = cleaned.into();
+                }
                 let event = cx.memory.frames.take(cx.session, gated, call);
                 std::iter::once(event).chain(cx.suspicions()).collect()
             })

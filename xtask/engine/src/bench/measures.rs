@@ -31,6 +31,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("journal_step", journal_step),
     ("references", references),
     ("edit", edit),
+    ("firewall", firewall),
 ];
 
 /// The profile of what is shipped.
@@ -479,6 +480,22 @@ fn edit(stage: &Stage) -> anyhow::Result<Vec<Row>> {
         row("indentation_ms", "the same, found with another indentation")?,
         row("anchors_ms", "the same, found by its first and last line")?,
         row("floor_ms", "10 MB written and synced")?,
+    ])
+}
+
+fn firewall(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let text = stage.printed("piton-core", "firewall_speed", &[])?;
+    let row = |word: &str, what, unit| -> anyhow::Result<Row> {
+        let line = text.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
+        let numbers = line.with_context(|| format!("firewall_speed says nothing of {word}"))?;
+        let numbers: Vec<f64> = numbers.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+        Ok(Row::of("firewall", what, unit, numbers))
+    };
+    let speed = Unit::MegabytesPerSecond;
+    Ok(vec![
+        row("clean_mb_s", "50 MB of output without secrets, 40 values known, on one core", speed)?.at_least(200.0),
+        row("secrets_mb_s", "the same with a secret every 14 KB", speed)?,
+        row("ready_ms", "a firewall of 40 values made, and a first prompt cleaned", Unit::Milliseconds)?.at_most(1.0),
     ])
 }
 
