@@ -3,7 +3,7 @@
 
 use super::firewall::{See, each_text_of};
 use crate::call::{Access, CallInput, CommandPart, Outcome, Planned};
-use crate::event::{Canceller, Event, Given, TitledBy, Touched, Trigger, Verdict};
+use crate::event::{Canceller, Event, Given, Touched, Trigger, Verdict};
 use crate::hook::{Demand, HookRun, HookVerdict};
 use crate::message::{Part, ToolCall};
 use crate::model::{ModelError, Reply};
@@ -52,11 +52,7 @@ impl Event {
             },
             Self::BudgetShort { step: _, why: _, detail } => see(World, None, detail),
             Self::TurnEnded { turn: _, end: _, why: _, detail, spent: _ } => each(detail, World, see),
-            Self::TitleGiven { title, by } => match by {
-                TitledBy::User | TitledBy::Model { model: _, usage: _, cost_micros: _, at_most: _ } => {
-                    see(World, None, title);
-                }
-            },
+            Self::TitleGiven { title, by: _ } => see(World, None, title),
             Self::RewindStarted { rewind: _, was: _, touches } => touched(touches, see),
             Self::RewindFinished { rewind: _, left, back: _ } => each(left, Model, see),
             Self::RewindAbandoned { rewind: _, error, touches } => {
