@@ -1,6 +1,7 @@
 //! What a client asks of a session; it overrides files and environment variables.
 
 use crate::config::layers::Flag;
+use crate::config::trust::RunTrust;
 use crate::hooks::OutputSchema;
 use piton_core::configure::Configure;
 use piton_core::permission::PermissionMode;
@@ -23,6 +24,8 @@ pub struct Wishes {
     pub trust_hooks: bool,
     /// Whether secrets are left in what is kept, shown and sent.
     pub no_redact: bool,
+    /// What of the repository counts in this run, beside what the user trusts.
+    pub trust: RunTrust,
     /// The schema that the answer must satisfy.
     pub output_schema: Option<Arc<OutputSchema>>,
     /// Where the models' replies are recorded as a cassette.
