@@ -192,7 +192,7 @@ impl Secrets {
                     best = Some(span);
                 }
             };
-            self.known.at(text, at).into_iter().for_each(|known| offer(self.of_known(text, &known)));
+            self.known.at(text, at, depth).into_iter().for_each(|known| offer(self.of_known(text, &known)));
             if depth == Depth::Everything {
                 let given_away = shaped(text, at).into_iter().chain(assigned(text, at));
                 given_away.filter(|span| !self.is_own(&span.value)).for_each(&mut offer);

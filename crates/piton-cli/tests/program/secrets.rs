@@ -76,11 +76,14 @@ fn nowhere(stage: &Stage, ran: &Ran) {
     for canary in ALL {
         for form in forms(canary) {
             for (place, text) in &texts {
-                let at = text.windows(form.len()).position(|window| window.eq_ignore_ascii_case(&form));
+                let (text, form) = (text.to_ascii_lowercase(), String::from_utf8_lossy(&form).to_lowercase());
+                let text = String::from_utf8_lossy(&text).into_owned();
+                let at = text.find(&form);
                 let around = at.map(|at| {
-                    String::from_utf8_lossy(&text[at.saturating_sub(200)..text.len().min(at + 200)]).into_owned()
+                    let (from, to) = (at.saturating_sub(200), (at + 200).min(text.len()));
+                    text[text.floor_char_boundary(from)..text.ceil_char_boundary(to)].to_owned()
                 });
-                assert_eq!(around, None, "{canary} as {} is in {place}", String::from_utf8_lossy(&form));
+                assert_eq!(around, None, "{canary} as {form} is in {place}");
             }
         }
     }
@@ -95,7 +98,7 @@ fn a_canary_is_in_no_file_and_no_request_however_it_is_printed() {
             ". ./.env; printf %s \"$API_KEY\" | od -An -tx1; printf %s \"$API_KEY\" | od -An -tx1 | tr -d ' \\n' | tr a-f A-F",
             ". ./.env; printf %s \"$API_KEY\" | rev; printf %s \"$API_KEY\" | fold -w 7; echo \"$API_KEY\" | tr a-z A-Z",
             "cat .env >&2; env | base64 | fold -w 30; for i in 1 2 3; do printf \"$DEPLOY_API_KEY\"; sleep 0.1; done",
-            "for i in $(seq 1 6000); do cat .env; done",
+            "for i in $(seq 1 2000); do cat .env; done",
         ]),
         json!({"tools": [
             {"name": "read", "args": {"path": ".env"}},
@@ -122,7 +125,7 @@ fn a_canary_is_in_no_file_and_no_request_however_it_is_printed() {
             .filter(|_| outcome["text"].to_string().contains("full output"))
     });
     let whole = std::fs::read_to_string(path.expect("a long output")).unwrap();
-    assert_eq!(whole.matches("‹secret:API_KEY:").count(), 6_000);
+    assert_eq!(whole.matches("‹secret:API_KEY:").count(), 2_000);
     let log = Ran::of(stage.piton(&["trace", "--last"]));
     assert!(!ALL.iter().any(|canary| log.stdout.contains(canary)));
 }

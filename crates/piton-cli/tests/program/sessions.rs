@@ -120,7 +120,7 @@ fn exports_leave_secrets_out_unless_told() {
         {"text": "Your key is sk-test-openai, I think.", "repeat": true},
     ]);
     let stage = Stage::new(script);
-    stage.run(&["go"]).expect_code(0);
+    stage.run(&["--no-redact", "go"]).expect_code(0);
     for format in ["md", "html", "json"] {
         let export = session(&stage, &["export", "last", "--format", format]).expect_code(0);
         assert!(!export.stdout.contains("ghp_0123") && !export.stdout.contains("sk-test-openai"), "{}", export.stdout);

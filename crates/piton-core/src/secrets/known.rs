@@ -1,5 +1,6 @@
 //! Values that are known, found in every form.
 
+use super::firewall::Depth;
 use super::forms::{Form, FormKind, forms, is_base64};
 use super::sieve::{WINDOW, Windows, window_at};
 use std::collections::HashMap;
@@ -78,14 +79,19 @@ impl Known {
         &self.windows
     }
 
-    /// The longest known value that begins here, in any form.
-    pub(super) fn at(&self, text: &[u8], at: usize) -> Option<Match> {
+    /// The longest known value that begins here, in any form. Of what the model writes a beginning is none (`depth`): else it
+    /// could guess a value letter by letter, and see by what becomes of its words whether it is right.
+    pub(super) fn at(&self, text: &[u8], at: usize, depth: Depth) -> Option<Match> {
         let first = window_at(text, at)?;
         let found = self.windows.entries(first).iter().filter_map(|entry| {
             let (form, value) = &self.forms[*entry as usize];
             let end = match compare(form, text, at) {
                 Compared::Whole(end) => end,
-                Compared::Cut { end, same } if same >= LEAST_PIECE.max(form.bytes.len() / 3) => end,
+                Compared::Cut { end, same }
+                    if depth == Depth::Everything && same >= LEAST_PIECE.max(form.bytes.len() / 3) =>
+                {
+                    end
+                }
                 Compared::Cut { .. } | Compared::Other => return None,
             };
             let (start, end) = with_neighbours(form.kind, text, at, end);
