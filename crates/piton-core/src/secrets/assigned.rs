@@ -65,7 +65,8 @@ fn name_around(text: &[u8], at: usize) -> Option<(&str, usize)> {
         return None;
     }
     let name = std::str::from_utf8(&text[at - before..at + behind]).ok()?;
-    if text[..at - before].ends_with("‹".as_bytes()) {
+    // Of a placeholder.
+    if ["‹", "‹secret:"].iter().any(|opening| text[..at - before].ends_with(opening.as_bytes())) {
         return None;
     }
     // An escaped line end or tab of JSON is no letter of it.
