@@ -67,6 +67,7 @@ fn suite(file: &Path) -> Option<Judge> {
         ("neovate", "at_render_seed") => Some(references::render_seed),
         ("neovate", "at_render_0_28") => Some(references::render_0_28),
         ("opencode", "edit_replace") => Some(files::edit_replace),
+        ("codex", "apply_patch_parse") => Some(files::codex_patch_parse),
         ("opencode", "patch_parse") => Some(files::patch_parse),
         ("opencode", "patch_apply") => Some(files::patch_apply),
         ("neovate", "apply_edit") => Some(files::apply_edit),
@@ -81,8 +82,10 @@ fn run(file: &Path, judge: Judge) -> anyhow::Result<usize> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let table: Value =
         serde_json::from_str(&whole_characters(&text)).with_context(|| format!("{} is not JSON", file.display()))?;
-    let suite = table["suite"].as_str().context("a case file names its suite")?;
-    let cases = table["cases"].as_array().context("a case file has cases")?;
+    // Codex's tables are lists, without a name.
+    let stem = file.file_stem().and_then(|stem| stem.to_str());
+    let suite = table["suite"].as_str().or(stem).context("a case file names its suite")?;
+    let cases = table["cases"].as_array().or(table.as_array()).context("a case file has cases")?;
     let (mut passed, mut waiting, mut different, mut lines) = (0, 0, 0, Vec::new());
     for case in cases {
         let name = case["name"].as_str().unwrap_or("(no name)");
