@@ -35,6 +35,7 @@ pub use wishes::Wishes;
 
 use crate::config::Config;
 use crate::settings::{SandboxSettings, Settings};
+use crate::standing::Standing;
 use models::{Answers, Source};
 use piton_core::configure::is_every;
 use piton_core::permission::PermissionMode;
@@ -57,6 +58,8 @@ pub async fn settings(
 ) -> Result<Settings, AssembleError> {
     let config = sources::of_session(machine, workspace, wishes, notices)?;
     let (mut policy, sandbox) = policy(&config, machine, wishes, notices)?;
+    let standing = Standing::in_folder(&machine.data_dir);
+    standing.add_to(&mut policy.permission, workspace, notices);
     let unfitted = policy.clone();
     let by_preset = text_tools::Mode::of_policy(&policy);
     let answers = Answers { options: config.answers.options(), text_tools: config.answers.text_tools, by_preset };
@@ -88,6 +91,7 @@ pub async fn settings(
         compaction_model: summaries,
         hooks,
         instructions: sources::instructions(&config, machine),
+        standing: Some(Arc::new(standing)),
         model_source: Some(Arc::new(switch)),
         ..settings
     })
