@@ -5,6 +5,7 @@ use crate::bash::Bash;
 use crate::edit::Edit;
 use crate::glob::Glob;
 use crate::grep::Grep;
+use crate::patch::ApplyPatch;
 use crate::read::Read;
 use crate::tool::Tool;
 use crate::write::Write;
@@ -26,7 +27,8 @@ impl ToolSet {
     /// The tools that come with Piton. This is the only list of them.
     pub fn builtin() -> Self {
         Self::of([
-            Arc::new(Bash) as Arc<dyn Tool>,
+            Arc::new(ApplyPatch) as Arc<dyn Tool>,
+            Arc::new(Bash),
             Arc::new(Edit),
             Arc::new(Glob),
             Arc::new(Grep),
