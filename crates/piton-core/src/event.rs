@@ -840,6 +840,20 @@ impl Event {
         used
     }
 
+    /// Whether it is about a call of a step, or the snapshot before it.
+    pub fn is_about_calls(&self) -> bool {
+        matches!(
+            self,
+            Self::SnapshotTaken { .. }
+                | Self::CallRequested { .. }
+                | Self::ApprovalAsked { .. }
+                | Self::ApprovalGiven { .. }
+                | Self::ApprovalVoided { .. }
+                | Self::CallStarted { .. }
+                | Self::CallSettled { .. }
+        )
+    }
+
     /// Whether it can occur while a compaction is under way.
     pub fn is_about_compaction(&self) -> bool {
         matches!(

@@ -179,7 +179,10 @@ impl Question {
     pub fn lasting(mut self) -> Self {
         let always = |choice: &&Choice| choice.decision == Decision::ApproveForSession;
         let Some(rules) = self.choices.iter().find(always).map(|choice| choice.grants.clone()) else { return self };
-        let lasting = [("folder", Lasting::Folder, "(the same, always here)"), ("everywhere", Lasting::Everywhere, "(the same, always)")];
+        let lasting = [
+            ("folder", Lasting::Folder, "(the same, always here)"),
+            ("everywhere", Lasting::Everywhere, "(the same, always)"),
+        ];
         let choices = lasting.map(|(name, lasting, label)| Choice {
             label: label.to_owned(),
             grants: rules.clone(),

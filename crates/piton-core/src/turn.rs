@@ -689,16 +689,7 @@ impl Phase {
             (GivenUp { then, .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
                 work.switched(model, *compact_at_tokens, then)
             }
-            (
-                RunningTools(batch, after),
-                event @ (Event::SnapshotTaken { .. }
-                | Event::CallRequested { .. }
-                | Event::ApprovalAsked { .. }
-                | Event::ApprovalGiven { .. }
-                | Event::ApprovalVoided { .. }
-                | Event::CallStarted { .. }
-                | Event::CallSettled { .. }),
-            ) => {
+            (RunningTools(batch, after), event) if event.is_about_calls() => {
                 work.remember_grant(&batch, event, record.at_ms);
                 work.note_call(event, record.seq);
                 work.turn.note_snapshot(event);

@@ -59,7 +59,7 @@ pub async fn settings(
     let config = sources::of_session(machine, workspace, wishes, notices)?;
     let (mut policy, sandbox) = policy(&config, machine, wishes, notices)?;
     let standing = Standing::in_folder(&machine.data_dir);
-    standing.add_to(&mut policy.permission, workspace, notices);
+    notices.extend(standing.add_to(&mut policy.permission, workspace).err().map(Notice::new));
     let unfitted = policy.clone();
     let by_preset = text_tools::Mode::of_policy(&policy);
     let answers = Answers { options: config.answers.options(), text_tools: config.answers.text_tools, by_preset };

@@ -3,7 +3,6 @@
 //! They are a layer of the user's voice, between the user's file and what variables and flags say. The file lies in the data
 //! folder, which no tool reaches. A file that cannot be understood, or that others may write, allows nothing, and says so.
 
-use crate::assemble::Notice;
 use piton_core::ids::TimeMs;
 use piton_core::permission::{Action, Rule, Rules, Voice};
 use piton_tools::{private, regular};
@@ -76,23 +75,22 @@ impl Standing {
         Ok(self.read()?.allowed)
     }
 
-    /// Adds what holds in a folder to a session's rules. A list that cannot be read adds nothing but a notice.
-    pub fn add_to(&self, rules: &mut Rules, workspace: &Path, notices: &mut Vec<Notice>) {
-        let kept = match self.list() {
-            Ok(kept) => kept,
-            Err(error) => return notices.push(Notice::new(format!("{error}; nothing on it is allowed"))),
-        };
+    /// Adds what holds in a folder to a session's rules. A list that cannot be read adds nothing; what is wrong with it is for
+    /// whoever begins the session to tell.
+    pub fn add_to(&self, rules: &mut Rules, workspace: &Path) -> Result<(), String> {
+        let kept = self.list().map_err(|error| format!("{error}; nothing on it is allowed"))?;
         let said_now = |rule: &Rule| {
             rule.voice == Voice::User
                 && rule.layer.as_deref().is_some_and(|layer| layer.starts_with("--") || layer.starts_with("PITON_"))
         };
         // `--deny '*'` is about everything that was said before.
         if rules.0.iter().any(|rule| said_now(rule) && rule.tool == "*" && rule.pattern.is_none()) {
-            return;
+            return Ok(());
         }
         let at = rules.0.iter().position(said_now).unwrap_or(rules.0.len());
         let holding = kept.iter().filter(|kept| kept.holds_in(workspace)).filter_map(Kept::rule);
         rules.0.splice(at..at, holding.collect::<Vec<_>>());
+        Ok(())
     }
 
     /// From now on these hold in a folder, or everywhere.
@@ -186,9 +184,8 @@ mod tests {
         standing.give(&rules(&["bash(git log *)"]), Some(Path::new("/w")), 1).expect("written");
         standing.give(&rules(&["bash(ls *)"]), None, 2).expect("written");
         let in_force = |folder: &str| {
-            let (mut all, mut notices) = (Rules::default(), Vec::new());
-            standing.add_to(&mut all, Path::new(folder), &mut notices);
-            assert!(notices.is_empty());
+            let mut all = Rules::default();
+            standing.add_to(&mut all, Path::new(folder)).expect("a list");
             all.0.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(in_force("/w"), ["bash(git log *)", "bash(ls *)"]);
@@ -204,10 +201,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let (standing, file) = (Standing::in_folder(dir.path()), dir.path().join("allowed.json"));
         let said = || {
-            let (mut all, mut notices) = (Rules::default(), Vec::new());
-            standing.add_to(&mut all, Path::new("/w"), &mut notices);
+            let mut all = Rules::default();
+            let told = standing.add_to(&mut all, Path::new("/w")).expect_err("it is not as it should be");
             assert!(all.is_empty());
-            notices.first().map(ToString::to_string).unwrap_or_default()
+            told
         };
         private::write(&file, b"{").expect("written");
         assert!(said().contains("cannot be understood"), "{}", said());
@@ -230,7 +227,7 @@ mod tests {
             |text: &str, action| Rule { layer: Some("--ask".to_owned()), ..Rule::parse(text, action).expect("a rule") };
         let with = |rule: Rule| {
             let mut all = Rules(vec![rule]);
-            standing.add_to(&mut all, Path::new("/w"), &mut Vec::new());
+            standing.add_to(&mut all, Path::new("/w")).expect("a list");
             all.0.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(with(flag("bash(ls *)", Action::Ask)), ["bash(ls *)", "bash(ls *)"]);

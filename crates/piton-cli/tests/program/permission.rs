@@ -168,7 +168,8 @@ impl<'s> Asked<'s> {
 fn facts(question: &Value, about: &str) -> String {
     let blocks = question["body"].as_array().unwrap().iter();
     let facts = blocks.filter_map(|block| block["facts"].as_array()).flatten();
-    let texts: Vec<&str> = facts.filter(|fact| fact["about"] == about).filter_map(|fact| fact["text"].as_str()).collect();
+    let texts: Vec<&str> =
+        facts.filter(|fact| fact["about"] == about).filter_map(|fact| fact["text"].as_str()).collect();
     texts.join("; ")
 }
 
@@ -193,7 +194,10 @@ fn a_yes_is_to_what_was_shown_and_not_to_what_a_link_was_turned_to() {
             let again = asked.question(2);
             assert!(facts(&again, "link").contains("elsewhere/a"), "{again}");
             assert_ne!(again["shown"], question["shown"]);
-            assert!(!outside.join("a").exists() && !stage.workspace.has("safe/a"), "nothing was written by the first yes");
+            assert!(
+                !outside.join("a").exists() && !stage.workspace.has("safe/a"),
+                "nothing was written by the first yes"
+            );
             let voided = asked.of("approval_voided");
             assert!(voided[0]["why"].as_str().unwrap().contains("elsewhere"), "{voided:?}");
             asked.answer(json!({"deny": null}));
@@ -231,10 +235,15 @@ fn a_question_says_what_asks_where_it_runs_and_by_which_rule() {
     assert!(facts(&question, "folder").contains(stage.workspace.path().to_str().unwrap()));
     assert_eq!((facts(&question, "place").as_str(), facts(&question, "hidden").contains("200b")), ("unconfined", true));
     let block = &question["body"][0];
-    let marked: Vec<&str> = block["marks"].as_array().unwrap().iter().map(|mark| {
-        let at = |key: &str| usize::try_from(mark[key].as_u64().unwrap()).unwrap();
-        &command[at("from")..at("to")]
-    }).collect();
+    let marked: Vec<&str> = block["marks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|mark| {
+            let at = |key: &str| usize::try_from(mark[key].as_u64().unwrap()).unwrap();
+            &command[at("from")..at("to")]
+        })
+        .collect();
     assert!(marked.iter().any(|text| text.contains("touch")), "{marked:?}");
     asked.answer(json!({"deny": null}));
     asked.end();
@@ -242,11 +251,13 @@ fn a_question_says_what_asks_where_it_runs_and_by_which_rule() {
 
 #[test]
 fn what_is_allowed_for_a_folder_holds_there_until_it_is_taken_back() {
-    let bash = json!([{"tools": [{"name": "bash", "args": {"command": "touch made"}}]}, {"text": "Done.", "repeat": true}]);
+    let bash =
+        json!([{"tools": [{"name": "bash", "args": {"command": "touch made"}}]}, {"text": "Done.", "repeat": true}]);
     let stage = Stage::new(bash.clone());
     let mut asked = Asked::start(&stage);
     let question = asked.question(1);
-    let names: Vec<&str> = question["choices"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+    let names: Vec<&str> =
+        question["choices"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(names, ["yes", "always", "folder", "everywhere", "no"]);
     asked.answer(json!({"approve_lasting": "folder"}));
     assert_eq!(asked.end(), 0);
@@ -255,10 +266,15 @@ fn what_is_allowed_for_a_folder_holds_there_until_it_is_taken_back() {
     let listed = Ran::of(stage.piton(&["permission", "list"])).expect_code(0).stdout;
     assert!(listed.contains("bash(touch *)") && listed.contains("allowed for"), "{listed}");
     let becomes = || check(&stage, &["--mode", "ask"], "touch made")["action"].clone();
-    assert_eq!((becomes(), check(&stage, &["--mode", "ask", "--deny", "*"], "touch made")["action"].clone()), (json!("allow"), json!("deny")));
+    assert_eq!(
+        (becomes(), check(&stage, &["--mode", "ask", "--deny", "*"], "touch made")["action"].clone()),
+        (json!("allow"), json!("deny"))
+    );
     let shown = Ran::of(stage.piton(&["session", "show", "--audit", "last"])).expect_code(0).stdout;
     assert!(shown.contains("ask   `touch made`") && shown.contains("shown ") && shown.contains("by user"), "{shown}");
-    Ran::of(stage.piton(&["permission", "revoke", "bash(touch *)"])).expect_code(0).expect_said(&["bash(touch *) is asked about again"]);
+    Ran::of(stage.piton(&["permission", "revoke", "bash(touch *)"]))
+        .expect_code(0)
+        .expect_said(&["bash(touch *) is asked about again"]);
     assert_eq!(becomes(), "ask");
     std::fs::write(&file, "{").unwrap();
     let ran = Ran::of(stage.piton(&["permission", "check", "--sandbox", "off", "--mode", "ask", "--", "touch made"]));

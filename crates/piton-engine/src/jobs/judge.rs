@@ -100,16 +100,10 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     // A hook may want a person to be asked, too, but answers for nobody what is asked each time.
     let said = said.filter(|said| !judged.is_asked_each_time || !matches!(said, HookVerdict::Allow));
     let verdict = verdict(&judged, said, &spec.name, session.policy().mode);
-    let note = match &verdict {
-        Verdict::Ask => None,
-        Verdict::AskFirst(reason) if reason.is_empty() => {
-            Some("A hook wants you to be asked, and gave no reason.".to_owned())
-        }
-        Verdict::AskFirst(reason) => Some(format!("A hook wants you to be asked: {reason}")),
-        Verdict::Allow | Verdict::Deny(_) | Verdict::Refuse(_) => {
-            return Judged { requested: requested(input, spec.effects, verdict, planned, on_record), question: None };
-        }
-    };
+    if !matches!(verdict, Verdict::Ask | Verdict::AskFirst(_)) {
+        return Judged { requested: requested(input, spec.effects, verdict, planned, on_record), question: None };
+    }
+    let note = note(&verdict);
     match draft {
         Ok(draft) => {
             let (subject, tool) = (Subject::Call(call.id.clone()), spec.name.clone());
@@ -125,6 +119,17 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
             let refused = Verdict::Refuse(text);
             Judged { requested: requested(input, spec.effects, refused, planned, on_record), question: None }
         }
+    }
+}
+
+/// Why a hook wants a person to be asked, where one does.
+fn note(verdict: &Verdict) -> Option<String> {
+    match verdict {
+        Verdict::AskFirst(reason) if reason.is_empty() => {
+            Some("A hook wants you to be asked, and gave no reason.".to_owned())
+        }
+        Verdict::AskFirst(reason) => Some(format!("A hook wants you to be asked: {reason}")),
+        Verdict::Ask | Verdict::Allow | Verdict::Deny(_) | Verdict::Refuse(_) => None,
     }
 }
 
