@@ -12,7 +12,7 @@ use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
 use piton_core::permission::{Action, Ask, Grant, PermissionMode, Rule, Voice};
 use piton_core::turn::State;
-use piton_engine::assemble::{self, Notice, Wishes, environment, sources};
+use piton_engine::assemble::{self, Wishes, environment, sources};
 use piton_engine::control::{Connection, Incoming};
 use piton_engine::engine::Engine;
 use piton_engine::standing::Standing;
@@ -124,7 +124,9 @@ fn check(
     let mut notices = Vec::new();
     let (mut policy, _) = assemble::policy(&config, &around.machine, &wishes, &mut notices)?;
     let standing = Standing::in_folder(&around.machine.data_dir);
-    notices.extend(standing.add_to(&mut policy.permission, &workspace).err().map(Notice::new));
+    if let Err(told) = standing.add_to(&mut policy.permission, &workspace) {
+        view::write_stderr(&format!("note: {}\n", view::clean(&told)));
+    }
     print::notices(&notices);
     // As where nobody is there, unless something else is said.
     policy.mode = mode.or(config.permission_mode).unwrap_or_default();

@@ -146,7 +146,9 @@ fn from_config(config: &Value, expected: &Value) -> Result<(), String> {
     }
     // The tables of a configuration are not in order here: the more particular rule wins, whatever comes first.
     let sorted = |rules: &Value| {
-        let mut rules: Vec<String> = rules.as_array().into_iter().flatten().map(ToString::to_string).collect();
+        let all = rules.as_array().into_iter().flatten();
+        let written = |rule: &Value| format!("{} {} {}", rule["permission"], rule["pattern"], rule["action"]);
+        let mut rules: Vec<String> = all.map(written).collect();
         rules.sort();
         rules
     };
@@ -218,6 +220,15 @@ fn arity(case: &Value) -> Result<(), String> {
         false if input.is_empty() => Ok(()),
         false if offered.is_empty() && expected.split(' ').any(|word| word.starts_with('-')) => {
             Err(differs("an option does not say what a program is to do: nothing is offered"))
+        }
+        false
+            if offered.is_empty()
+                && read(&input.join(" "), &ByName).parts.iter().all(|part| !part.through.is_empty()) =>
+        {
+            Err(differs("nothing is offered for what is fetched to be run"))
+        }
+        false if offered.is_empty() && !read(&input.join(" "), &ByName).unknowable.is_empty() => {
+            Err(differs("nothing is offered for a program that may run the one that it names"))
         }
         false if program == "sudo" => Err(differs("nothing is offered for what runs as somebody else")),
         // What would be more than was asked about: any script, any host, any subcommand.
@@ -301,6 +312,9 @@ fn risk(case: &Value) -> Result<(), String> {
     }
     if case["expected"]["substitution"] == true {
         return Err(differs("a substitution is judged by what it runs, and this changes nothing"));
+    }
+    if reading.parts.len() > 1 {
+        return Err(differs("the code of a shell is read, and this changes nothing"));
     }
     Err("it would run unasked".to_owned())
 }
