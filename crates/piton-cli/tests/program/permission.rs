@@ -225,7 +225,7 @@ fn a_yes_is_to_the_file_that_was_there() {
 
 #[test]
 fn a_question_says_what_asks_where_it_runs_and_by_which_rule() {
-    let command = "ls && touch made\u{200b}";
+    let command = "ls && touch 'made\u{200b}'";
     let bash = json!([{"tools": [{"name": "bash", "args": {"command": command}}]}, {"text": "Done."}]);
     let stage = Stage::new(bash).with_config("[permission]\n\"bash(touch *)\" = \"ask\"\n");
     let mut asked = Asked::start(&stage);
