@@ -33,4 +33,5 @@ mod stage;
 mod steer;
 mod text_tools;
 mod trace;
+mod trust;
 mod undo;
