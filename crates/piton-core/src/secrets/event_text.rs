@@ -7,8 +7,9 @@ use crate::event::{Canceller, Event, Given, Touched, Trigger, Verdict};
 use crate::hook::{Demand, HookRun, HookVerdict};
 use crate::message::{Part, ToolCall};
 use crate::model::{ModelError, Reply};
+use crate::permission::{Judged, PartSaid};
 use crate::policy::Policy;
-use crate::question::{Choice, Decision, Question, QuestionBlock};
+use crate::question::{Choice, Decision, Fact, Question, QuestionBlock};
 use serde_json::Value;
 
 /// Who speaks in a text.
@@ -39,6 +40,7 @@ impl Event {
             | Self::WorkspaceMoved { workspace: _ }
             | Self::EventLost {}
             | Self::ContextPruned { calls: _, to_bytes: _, tokens_before: _, tokens_after: _, suffices: _ } => {}
+            Self::ApprovalVoided { subject: _, why } => see(World, None, why),
             Self::ContextGiven { items } => items.iter_mut().for_each(|item| given(item, see)),
             Self::UserSpoke { message: _, parts, delivery: _ } => each_part(parts, World, see),
             Self::TurnStarted { turn: _, model: _, fallbacks: _, policy, compact_at_tokens: _ }
@@ -130,7 +132,8 @@ impl Event {
 
     fn each_text_of_call(&mut self, see: &mut See<'_>) {
         match self {
-            Self::CallRequested { call: _, input, author: _, effects: _, verdict, plan } => {
+            Self::CallRequested { call: _, input, author: _, effects: _, verdict, plan, judged } => {
+                judged.iter_mut().for_each(|judged| of_judged(judged, see));
                 input.iter_mut().for_each(|input| each_text_of(input, Model, see));
                 of_verdict(verdict, see);
                 plan.iter_mut().for_each(|plan| planned(plan, see));
@@ -200,7 +203,7 @@ pub(super) fn each_part(parts: &mut [Part], voice: Voice, see: &mut See<'_>) {
 
 /// Every text of an outcome.
 pub(super) fn of_outcome(outcome: &mut Outcome, see: &mut See<'_>) {
-    let Outcome { status: _, text, title, metadata, duration_ms: _ } = outcome;
+    let Outcome { status: _, text, title, metadata, duration_ms: _, pictures: _ } = outcome;
     see(World, None, text);
     see(World, None, title);
     each_text_of(metadata, World, see);
@@ -210,6 +213,14 @@ fn of_verdict(verdict: &mut Verdict, see: &mut See<'_>) {
     match verdict {
         Verdict::Allow | Verdict::Ask => {}
         Verdict::AskFirst(text) | Verdict::Deny(text) | Verdict::Refuse(text) => see(World, None, text),
+    }
+}
+
+fn of_judged(judged: &mut Judged, see: &mut See<'_>) {
+    let Judged { mode: _, confined: _, parts } = judged;
+    for PartSaid { part, action: _, rule: _, why } in parts {
+        see(Model, None, part);
+        see(World, None, why);
     }
 }
 
@@ -247,13 +258,22 @@ fn planned(plan: &mut Planned, see: &mut See<'_>) {
 }
 
 fn asked(question: &mut Question, see: &mut See<'_>) {
-    let Question { title, body, choices, shown: _ } = question;
+    let Question { title, body, choices, shown: _, bound: _ } = question;
     see(World, None, title);
     for block in body {
         match block {
             QuestionBlock::Text { text } | QuestionBlock::Note { text } => see(World, None, text),
             // What a person says yes to is shown as it will run.
-            QuestionBlock::Command { command } => see(Model, None, command),
+            QuestionBlock::Command { command, marks } => {
+                let before = command.clone();
+                see(Model, None, command);
+                if *command != before {
+                    marks.clear();
+                }
+            }
+            QuestionBlock::Facts { facts } => {
+                facts.iter_mut().for_each(|Fact { about: _, text }| see(World, None, text));
+            }
             QuestionBlock::Json { json } => see(Model, None, json),
             QuestionBlock::Diff { path: _, unified } => see(World, None, unified),
         }
@@ -266,7 +286,7 @@ fn asked(question: &mut Question, see: &mut See<'_>) {
 
 fn decided(decision: &mut Decision, see: &mut See<'_>) {
     match decision {
-        Decision::Approve | Decision::ApproveForSession | Decision::Unattended => {}
+        Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_) | Decision::Unattended => {}
         Decision::ApproveChanged(input) => each_text_of(input, Model, see),
         Decision::Deny(words) => each(words, World, see),
     }
