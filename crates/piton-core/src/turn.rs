@@ -68,6 +68,7 @@ use crate::permission::{Grant, Judgement};
 use crate::policy::{OnEmpty, Policy};
 use crate::question::Question;
 use crate::retry;
+use crate::todo::TodoList;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -154,6 +155,7 @@ impl State {
             rewinding: None,
             focus: None,
             context: Context::default(),
+            todo: TodoList::default(),
             turn,
         };
         Self { phase: Phase::Idle, work }
@@ -466,6 +468,11 @@ impl State {
         &self.work.configured
     }
 
+    /// The model's list of todos.
+    pub fn todo(&self) -> &TodoList {
+        &self.work.todo
+    }
+
     /// An open call by its id.
     pub fn open_call(&self, id: &CallId) -> Option<&Arc<ToolCall>> {
         self.batch()?.call(id)
@@ -649,9 +656,12 @@ impl Phase {
                 | Event::TitleGiven { .. }
                 | Event::GrantsRevoked { .. }
                 | Event::SettingsChanged { .. }
-                | Event::WorkspaceMoved { .. }
-                | Event::ContextGiven { .. },
+                | Event::WorkspaceMoved { .. },
             ) => phase,
+            (phase, event @ (Event::Todo { .. } | Event::ContextGiven { .. })) => {
+                work.todo.hear(event);
+                phase
+            }
             (phase, Event::WindowLearned { compact_at_tokens }) => work.learn(phase, *compact_at_tokens),
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (Phase::Idle | Phase::Held | Due, Event::RewindFinished { rewind, .. }) => work.rewound(rewind, record.seq),
@@ -746,6 +756,7 @@ impl Phase {
             | Event::WriterOpened { .. }
             | Event::WriterClosed {}
             | Event::ContextGiven { .. }
+            | Event::Todo { .. }
             | Event::UserSpoke { .. }
             | Event::TurnResumed { .. }
             | Event::TurnStarted { .. }

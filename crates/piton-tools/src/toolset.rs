@@ -6,6 +6,7 @@ use crate::edit::Edit;
 use crate::glob::Glob;
 use crate::grep::Grep;
 use crate::read::Read;
+use crate::todo::Todo;
 use crate::tool::Tool;
 use crate::write::Write;
 use piton_core::call::{CallInput, ToolSpec};
@@ -31,6 +32,7 @@ impl ToolSet {
             Arc::new(Glob),
             Arc::new(Grep),
             Arc::new(Read),
+            Arc::new(Todo),
             Arc::new(Write),
         ])
     }

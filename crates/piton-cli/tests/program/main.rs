@@ -30,5 +30,6 @@ mod run;
 mod stage;
 mod steer;
 mod text_tools;
+mod todo;
 mod trace;
 mod undo;
