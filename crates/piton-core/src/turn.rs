@@ -198,6 +198,7 @@ impl State {
     pub fn take(&mut self, record: &mut Record) {
         self.work.remember(record);
         self.work.turn.clock.hear(record.at_ms);
+        self.work.note_todos(&record.event);
         let phase = std::mem::replace(&mut self.phase, Phase::Idle);
         self.phase = phase.apply(&mut self.work, record);
     }
@@ -656,12 +657,9 @@ impl Phase {
                 | Event::TitleGiven { .. }
                 | Event::GrantsRevoked { .. }
                 | Event::SettingsChanged { .. }
-                | Event::WorkspaceMoved { .. },
+                | Event::WorkspaceMoved { .. }
+                | Event::ContextGiven { .. },
             ) => phase,
-            (phase, event @ (Event::Todo { .. } | Event::ContextGiven { .. })) => {
-                work.todo.hear(event);
-                phase
-            }
             (phase, Event::WindowLearned { compact_at_tokens }) => work.learn(phase, *compact_at_tokens),
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (Phase::Idle | Phase::Held | Due, Event::RewindFinished { rewind, .. }) => work.rewound(rewind, record.seq),

@@ -11,8 +11,8 @@ use crate::compact::Family;
 use crate::configure::Configure;
 use crate::ending::Why;
 use crate::event::{
-    Canceller, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject, Touched, Trigger,
-    TurnEnd,
+    Canceller, Delivery, Direction, Event, GivenKind, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
+    Touched, Trigger, TurnEnd,
 };
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
@@ -647,6 +647,15 @@ impl Work {
                 Ending { end: TurnEnd::Completed, .. } if self.has_gate(HookPoint::Stop) => Phase::Checking,
                 ending => self.end(ending),
             },
+        }
+    }
+
+    /// Takes in what happened to the list of todos at the head.
+    pub(super) fn note_todos(&mut self, event: &Event) {
+        match event {
+            Event::Todo { items } => self.todo.replace(items),
+            Event::ContextGiven { items } if items.iter().any(|item| item.kind == GivenKind::Todo) => self.todo.told(),
+            _ => {}
         }
     }
 

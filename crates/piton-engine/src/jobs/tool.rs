@@ -57,7 +57,7 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
     let (id, stop) = (call.id.clone(), context.cancel.clone());
     let work = async move {
         let outcome = run(&call, tool, &context, &spill, start).await;
-        let todos = todo::changed(&call.name, &outcome);
+        let todos = todo::changed(&call.name, &outcome).map(|items| Event::Todo { items });
         let seen = async {
             let (hooks, cx) = hooks?;
             Some(hooks.after_tool(&cx, &call, outcome.clone(), Ran::Begun).await)
