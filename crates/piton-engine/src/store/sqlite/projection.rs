@@ -57,7 +57,7 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
         Event::WorkspaceMoved { workspace } => writer.run("UPDATE session SET workspace = ?", [workspace])?,
         Event::Todo { items } => writer.todos(items)?,
         Event::RewindFinished { rewind, .. } if rewind.to.is_some() => {
-            writer.todos(&todos_at_head(conn, record.seq)?)?
+            writer.todos(&todos_at_head(conn, record.seq)?)?;
         }
         Event::UserSpoke { parts, .. } => {
             writer.run("UPDATE session SET title = ? WHERE title = ''", [title(parts)])?;
