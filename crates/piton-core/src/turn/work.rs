@@ -596,8 +596,11 @@ impl Work {
         turn.last_call = results.last;
         let compare = turn.policy.stuck.compare;
         let before = turn.recent.len();
-        for (call, part) in results.calls.iter().zip(&results.parts) {
-            let Part::ToolResult { outcome, .. } = part else { continue };
+        let outcomes = results.parts.iter().filter_map(|part| match part {
+            Part::ToolResult { outcome, .. } => Some(outcome),
+            _ => None,
+        });
+        for (call, outcome) in results.calls.iter().zip(outcomes) {
             let seen = Seen::new(compare, &call.name, &call.input, Some(outcome));
             // Calls that went out together are one try: the model had not yet seen the result of the first.
             if compare == Compare::Input || !turn.recent[before..].contains(&seen) {
@@ -700,9 +703,10 @@ impl Work {
         let stuck = self.turn.stuck();
         self.turn.recent.clear();
         match decision {
-            Decision::Approve | Decision::ApproveForSession | Decision::ApproveChanged(_) => {
-                self.next_step(StepKind::Ordinary)
-            }
+            Decision::Approve
+            | Decision::ApproveForSession
+            | Decision::ApproveLasting(_)
+            | Decision::ApproveChanged(_) => self.next_step(StepKind::Ordinary),
             Decision::Deny(_) | Decision::Unattended => self.end(stuck),
         }
     }
@@ -717,7 +721,7 @@ impl Work {
         let Event::ApprovalGiven { subject: Subject::Call(id), decision, .. } = event else { return };
         let Some(call) = batch.call(id) else { return };
         match decision {
-            Decision::ApproveForSession => {
+            Decision::ApproveForSession | Decision::ApproveLasting(_) => {
                 // Journals before version 4 leave unsaid what that grants.
                 let whole_tool = || Rules(vec![Rule::of(&*call.name, Action::Allow)]);
                 let rules = batch.offered_grants(id).unwrap_or_else(whole_tool);
