@@ -347,6 +347,18 @@ pub struct Outcome {
     /// How long it ran, in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
+    /// What the model looks at beside the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
+}
+
+/// A picture that a call came by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Picture {
+    /// For example `image/png`.
+    pub media_type: String,
+    /// Base64 without line breaks.
+    pub data: String,
 }
 
 /// A file that a call read or changed.
@@ -400,7 +412,14 @@ impl Outcome {
 
     /// An outcome of this status.
     pub fn new(status: Status, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), title: String::new(), metadata: Value::Null, duration_ms: 0 }
+        Self {
+            status,
+            text: text.into(),
+            title: String::new(),
+            metadata: Value::Null,
+            duration_ms: 0,
+            pictures: Vec::new(),
+        }
     }
 
     /// With a line for people.
@@ -430,6 +449,12 @@ impl Outcome {
             Value::Object(facts) => drop(facts.insert(CHANGED_INPUT.to_owned(), input)),
             other => *other = Value::Object(Map::from_iter([(CHANGED_INPUT.to_owned(), input)])),
         }
+    }
+
+    /// With a picture.
+    pub fn showing(mut self, picture: Picture) -> Self {
+        self.pictures.push(picture);
+        self
     }
 
     /// With facts for programs (a JSON object).
