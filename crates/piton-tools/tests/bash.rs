@@ -19,6 +19,7 @@ fn look(place: &Place) -> Look {
         is_confined: false,
         env: Arc::clone(&place.cx.env),
         firewall: place.cx.firewall.clone(),
+        links: piton_tools::plan::Links::default(),
     }
 }
 

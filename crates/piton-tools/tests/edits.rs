@@ -90,6 +90,7 @@ async fn what_makes_no_sense_is_refused_before_anybody_is_asked() {
         is_confined: true,
         env: Arc::default(),
         firewall: place.cx.firewall.clone(),
+        links: piton_tools::plan::Links::default(),
     };
     let tools = ToolSet::builtin();
     let tool = tools.get("edit").unwrap();

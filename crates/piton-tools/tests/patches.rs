@@ -33,6 +33,7 @@ fn plan(place: &Place, body: &str) -> Result<Plan, String> {
         is_confined: true,
         env: Arc::default(),
         firewall: place.cx.firewall.clone(),
+        links: piton_tools::plan::Links::default(),
     };
     ToolSet::builtin().get("apply_patch").unwrap().plan(&patch(body), &look).map_err(|refused| refused.text)
 }

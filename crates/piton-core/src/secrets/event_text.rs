@@ -10,6 +10,7 @@ use crate::model::{ModelError, Reply};
 use crate::permission::{Judged, PartSaid};
 use crate::policy::Policy;
 use crate::question::{Choice, Decision, Fact, Question, QuestionBlock};
+use crate::todo::TodoItem;
 use serde_json::Value;
 
 /// Who speaks in a text.
@@ -41,6 +42,7 @@ impl Event {
             | Self::EventLost {}
             | Self::ContextPruned { calls: _, to_bytes: _, tokens_before: _, tokens_after: _, suffices: _ } => {}
             Self::ApprovalVoided { subject: _, why } => see(World, None, why),
+            Self::Todo { items } => each(items.iter_mut().map(todo), World, see),
             Self::ContextGiven { items } => items.iter_mut().for_each(|item| given(item, see)),
             Self::UserSpoke { message: _, parts, delivery: _ } => each_part(parts, World, see),
             Self::TurnStarted { turn: _, model: _, fallbacks: _, policy, compact_at_tokens: _ }
@@ -169,6 +171,10 @@ impl Event {
             _ => {}
         }
     }
+}
+
+fn todo(TodoItem { text, status: _ }: &mut TodoItem) -> &mut String {
+    text
 }
 
 fn each<'t>(texts: impl IntoIterator<Item = &'t mut String>, voice: Voice, see: &mut See<'_>) {

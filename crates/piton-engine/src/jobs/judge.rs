@@ -82,14 +82,7 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     let workspace = PathBuf::from(session.workspace());
     let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
     let files = cx.services.files_for_tools(&workspace);
-    let look = Look {
-        files: Arc::clone(&files),
-        workspace,
-        is_confined,
-        env: settings.env.clone(),
-        links: Links::default(),
-        firewall: cx.services.firewall.clone(),
-    };
+    let look = look(&files, workspace, is_confined, cx);
     // It must not take the session with it.
     let Ok(plan) = catch_unwind(AssertUnwindSafe(|| tool.plan(&input, &look).map_err(Box::new))) else {
         let refused = Verdict::Refuse(format!("The tool failed inside Piton: {PANICKED}."));
@@ -137,6 +130,12 @@ fn note(verdict: &Verdict) -> Option<String> {
         Verdict::AskFirst(reason) => Some(format!("A hook wants you to be asked: {reason}")),
         Verdict::Ask | Verdict::Allow | Verdict::Deny(_) | Verdict::Refuse(_) => None,
     }
+}
+
+/// What the tool may look at.
+fn look(files: &Arc<dyn Files>, workspace: PathBuf, is_confined: bool, cx: &JobContext<'_>) -> Look {
+    let (env, firewall) = (cx.services.settings.env.clone(), cx.services.firewall.clone());
+    Look { files: Arc::clone(files), workspace, is_confined, env, links: Links::default(), firewall }
 }
 
 /// What rules, hooks and the permission mode say of a call, in the words that the model reads.
