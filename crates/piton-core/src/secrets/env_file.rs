@@ -87,7 +87,7 @@ fn unescaped(value: &str) -> String {
 
 /// Letters of both kinds and digits without words: a key, whatever it is called.
 fn is_random(value: &str) -> bool {
-    let count = |fits: fn(&u8) -> bool| value.bytes().filter(|byte| fits(byte)).count();
+    let count = |fits: fn(&u8) -> bool| value.bytes().filter(fits).count();
     let (digits, capitals, small) =
         (count(u8::is_ascii_digit), count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase));
     let is_token = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_+/=.~".contains(&byte));

@@ -168,7 +168,7 @@ fn compare(form: &Form, text: &[u8], at: usize) -> Compared {
 fn colour(text: &[u8]) -> Option<usize> {
     const MOST: usize = 20;
     let inner = text.strip_prefix(b"\x1b[")?;
-    Some(inner.iter().take(MOST).position(|byte| byte.is_ascii_alphabetic())? + 3)
+    Some(inner.iter().take(MOST).position(u8::is_ascii_alphabetic)? + 3)
 }
 
 fn is_line_end(byte: u8) -> bool {

@@ -237,9 +237,7 @@ fn private_key(text: &[u8], at: usize) -> Option<Span> {
     let rest = &text[at..text.len().min(at + MOST)];
     let kind = &rest[BEGIN_KEY.len()..];
     let kind = &kind[..find(&kind[..kind.len().min(60)], b"-----")?];
-    if find(kind, b"PRIVATE KEY").is_none() {
-        return None;
-    }
+    find(kind, b"PRIVATE KEY")?;
     let first = BEGIN_KEY.len() + kind.len() + 5;
     let last = find(&rest[first..], END_KEY).map(|last| first + last);
     let line_end =
@@ -306,7 +304,7 @@ fn password_of_address(text: &[u8], at: usize) -> Option<Span> {
     let from = at + 3;
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/\"'`<>\\?#".contains(byte);
     let rest = &text[from..text.len().min(from + 1_024)];
-    let authority = &rest[..rest.iter().position(|byte| ends(byte)).unwrap_or(rest.len())];
+    let authority = &rest[..rest.iter().position(ends).unwrap_or(rest.len())];
     let host = authority.iter().rposition(|byte| *byte == b'@');
     let colon = authority.iter().position(|byte| *byte == b':')?;
     // An address that is cut off in its password.

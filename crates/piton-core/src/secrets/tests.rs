@@ -182,6 +182,7 @@ fn ids_hashes_and_what_a_provider_wants_back_survive_and_every_text_is_cleaned()
             effects: Effects::OPAQUE,
             verdict: Verdict::Deny(CANARY.into()),
             plan: None,
+            judged: None,
         },
         Event::CallSettled { call: call.id.clone(), outcome },
     ];

@@ -110,7 +110,7 @@ fn voided(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<Strin
     let firewall = cx.services.firewall.clone();
     let look = Look { files: Arc::clone(&files), workspace, is_confined, env, links: Links::default(), firewall };
     // What cannot be planned any more is for the tool to say.
-    let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look))).ok()?.ok()?;
+    let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look).map_err(Box::new))).ok()?.ok()?;
     shown::changed_since((&planned.accesses, bound), &now.planned.accesses, &*files)
 }
 

@@ -263,7 +263,8 @@ impl Escape {
         let files = Arc::new(Disk::new(self.workspace.join(".sessions")));
         let env = Arc::new([("PATH".into(), "/usr/bin:/bin".into())].into());
         let links = Links::default();
-        let look = Look { workspace: self.workspace.clone(), files, is_confined: false, env, links };
+        let firewall = piton_core::secrets::Firewall::off();
+        let look = Look { workspace: self.workspace.clone(), files, is_confined: false, env, links, firewall };
         let tools = ToolSet::builtin();
         let planned = match tool {
             "bash" => Bash.plan(input, &look).ok()?.planned,

@@ -55,7 +55,7 @@ fn hidden(chance: &mut Rng, value: &str) -> (String, String) {
         _ => {
             let whole = base64(format!("{before}{value}tail").as_bytes());
             let own = base64(value.as_bytes());
-            let middle = if before.len() % 3 == 0 { own[..own.len() - 8].to_owned() } else { String::new() };
+            let middle = if before.len().is_multiple_of(3) { own[..own.len() - 8].to_owned() } else { String::new() };
             return (whole, middle);
         }
     };
