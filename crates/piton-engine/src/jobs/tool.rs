@@ -8,7 +8,7 @@ use super::{JobContext, Step, Task, shown};
 use crate::hooks::{Gated, Ran};
 use crate::store::Stored;
 use async_trait::async_trait;
-use piton_core::call::{Access, CallInput, Outcome, Resume, Status, Touches};
+use piton_core::call::{Access, CallInput, Outcome, Planned, Resume, Status, Touches};
 use piton_core::client::Live;
 use piton_core::event::{Event, Record, Subject};
 use piton_core::hidden;
@@ -54,6 +54,11 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
         let subject = Subject::Call(call.id.clone());
         return Step::Record(vec![Event::ApprovalVoided { subject, why }]);
     }
+    if leads_elsewhere(call, &*tool, cx) {
+        let text = "A link on a path of this call leads elsewhere since the call was judged, so it was not run and nothing \
+                    happened. Call it again.";
+        return Step::Record(vec![settled(call.id.clone(), Outcome::failed(text))]);
+    }
     let (call, context, start) = (Arc::clone(call), tool_context(call, cx), start(&call.id, cx));
     let (cut, folder) = (cx.session.policy().calls.output_cut, cx.services.calls_dir());
     let spill = Spill { cut, folder, call: call.id.clone() };
@@ -92,15 +97,33 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
 /// yes was to what they were shown.
 fn voided(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<String> {
     let (planned, bound) = cx.session.bound(&call.id).filter(|_| cx.session.is_started_here(&call.id))?;
+    let now = planned_now(call, tool, cx)?;
+    let files = cx.services.files_for_tools(Path::new(cx.session.workspace()));
+    shown::changed_since((&planned.accesses, bound), &now.accesses, &*files)
+}
+
+/// Whether a call that begins here would touch other files than those that it was judged by. Calls of one reply are judged
+/// before the first of them runs, and that may have put a link in the way.
+fn leads_elsewhere(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> bool {
+    let is_path = |access: &&Access| matches!(access, Access::Read(_) | Access::Write(_));
+    let paths = |planned: &Planned| planned.accesses.iter().filter(is_path).cloned().collect::<Vec<_>>();
+    let Some(planned) = cx.session.plan(&call.id).filter(|_| cx.session.is_started_here(&call.id)) else {
+        return false;
+    };
+    let judged = paths(planned);
+    !judged.is_empty() && planned_now(call, tool, cx).is_some_and(|now| paths(&now) != judged)
+}
+
+/// What a call would touch as things are now. What cannot be planned any more is for the tool to say.
+fn planned_now(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<Planned> {
     let CallInput::Json(input) = &call.input else { return None };
     let workspace = PathBuf::from(cx.session.workspace());
     let files = cx.services.files_for_tools(&workspace);
     let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
     let env = Arc::clone(&cx.services.settings.env);
-    let look = Look { files: Arc::clone(&files), workspace, is_confined, env, links: Links::default() };
-    // What cannot be planned any more is for the tool to say.
+    let look = Look { files, workspace, is_confined, env, links: Links::default() };
     let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look))).ok()?.ok()?;
-    shown::changed_since((&planned.accesses, bound), &now.planned.accesses, &*files)
+    Some(now.planned)
 }
 
 fn settled(call: CallId, outcome: Outcome) -> Event {
