@@ -34,6 +34,7 @@ pub mod grep;
 pub mod glob;
 pub mod list;
 pub mod bash;
+pub mod todo;
 pub mod toolset;
 mod clean;
 pub mod network;

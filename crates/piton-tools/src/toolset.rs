@@ -8,6 +8,7 @@ use crate::grep::Grep;
 use crate::list::List;
 use crate::patch::ApplyPatch;
 use crate::read::Read;
+use crate::todo::Todo;
 use crate::tool::Tool;
 use crate::write::Write;
 use piton_core::call::{CallInput, ToolSpec};
@@ -35,6 +36,7 @@ impl ToolSet {
             Arc::new(Grep),
             Arc::new(List),
             Arc::new(Read),
+            Arc::new(Todo),
             Arc::new(Write),
         ])
     }

@@ -20,7 +20,7 @@ fn the_tools_are_sorted_and_what_the_model_is_told_is_short() {
     let tools = ToolSet::builtin();
     let specs = tools.specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(names, ["apply_patch", "bash", "edit", "glob", "grep", "list", "read", "write"]);
+    assert_eq!(names, ["apply_patch", "bash", "edit", "glob", "grep", "list", "read", "todo", "write"]);
     // A model is told of patches or of edits, not of both.
     let told: Vec<_> = specs.iter().filter(|spec| spec.name != "apply_patch").collect();
     let size = serde_json::to_string(&told).unwrap().len();

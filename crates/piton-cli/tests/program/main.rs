@@ -33,6 +33,7 @@ mod run;
 mod stage;
 mod steer;
 mod text_tools;
+mod todo;
 mod trace;
 mod trust;
 mod undo;

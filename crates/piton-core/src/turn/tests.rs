@@ -10,6 +10,7 @@ mod resumes;
 mod retries;
 mod rewinds;
 mod steps;
+mod todos;
 
 use super::*;
 use crate::branch;
