@@ -124,7 +124,7 @@ fn planned_now(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<
     let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
     let env = Arc::clone(&cx.services.settings.env);
     let look = Look { files, workspace, is_confined, env, links: Links::default() };
-    let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look))).ok()?.ok()?;
+    let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look).ok())).ok()??;
     Some(now.planned)
 }
 
