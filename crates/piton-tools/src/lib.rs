@@ -33,6 +33,8 @@ pub mod grep;
 pub mod glob;
 pub mod bash;
 pub mod todo;
+mod web_page;
+pub mod web_fetch;
 pub mod toolset;
 mod clean;
 pub mod network;

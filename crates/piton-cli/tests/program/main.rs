@@ -33,3 +33,4 @@ mod text_tools;
 mod todo;
 mod trace;
 mod undo;
+mod web;
