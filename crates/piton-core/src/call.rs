@@ -218,6 +218,12 @@ pub struct CommandPart {
     /// Code for an interpreter among its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Files that it writes by its arguments, as paths are elsewhere: who allows the command allows these. Not its redirections.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
+    /// Files that it may open: named by words whose role is not known, or in its code. Absolute paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_open: Vec<String>,
 }
 
 impl CommandPart {
@@ -232,6 +238,8 @@ impl CommandPart {
             effect: piton_shell::Effect::Unknown,
             reads: Vec::new(),
             writes: Vec::new(),
+            own_writes: Vec::new(),
+            may_open: Vec::new(),
             unresolved_paths: Vec::new(),
             hosts: Vec::new(),
             through: self.through.clone(),
@@ -245,9 +253,9 @@ impl CommandPart {
 impl From<piton_shell::Part> for CommandPart {
     fn from(part: piton_shell::Part) -> Self {
         let is_harmless = part.effect == piton_shell::Effect::ChangesNothing;
-        let piton_shell::Part { words, names, through, unresolved, risky, code, .. } = part;
+        let piton_shell::Part { words, names, through, unresolved, risky, code, own_writes, may_open, .. } = part;
         let names = names.into_iter().filter(|name| words.first() != Some(name)).collect();
-        Self { words, names, through, unresolved, risky, is_harmless, code }
+        Self { words, names, through, unresolved, risky, is_harmless, code, writes: own_writes, may_open }
     }
 }
 
@@ -339,6 +347,29 @@ pub struct Outcome {
     /// How long it ran, in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
+    /// What the model looks at beside the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
+}
+
+/// A picture that a call came by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Picture {
+    /// For example `image/png`.
+    pub media_type: String,
+    /// Base64 without line breaks.
+    pub data: String,
+}
+
+/// A file that a call read or changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileFact<'o> {
+    /// It, absolute.
+    pub path: &'o str,
+    /// The hash of its content, where that is known.
+    pub hash: Option<&'o str>,
+    /// Whether the call removed it.
+    pub is_gone: bool,
 }
 
 /// How a call ended.
@@ -381,13 +412,30 @@ impl Outcome {
 
     /// An outcome of this status.
     pub fn new(status: Status, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), title: String::new(), metadata: Value::Null, duration_ms: 0 }
+        Self {
+            status,
+            text: text.into(),
+            title: String::new(),
+            metadata: Value::Null,
+            duration_ms: 0,
+            pictures: Vec::new(),
+        }
     }
 
     /// With a line for people.
     pub fn titled(mut self, title: impl Into<String>) -> Self {
         self.title = title.into();
         self
+    }
+
+    /// The files that it read or changed.
+    pub fn files(&self) -> impl Iterator<Item = FileFact<'_>> {
+        let several = self.metadata.get("files").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        several.iter().chain([&self.metadata]).filter_map(|facts| {
+            let hash = facts.get("hash").and_then(Value::as_str);
+            let is_gone = facts.get("after").is_some_and(Value::is_null);
+            Some(FileFact { path: facts.get("path")?.as_str()?, hash, is_gone })
+        })
     }
 
     /// What the call was run with, where that is not what the model wrote.
@@ -401,6 +449,12 @@ impl Outcome {
             Value::Object(facts) => drop(facts.insert(CHANGED_INPUT.to_owned(), input)),
             other => *other = Value::Object(Map::from_iter([(CHANGED_INPUT.to_owned(), input)])),
         }
+    }
+
+    /// With a picture.
+    pub fn showing(mut self, picture: Picture) -> Self {
+        self.pictures.push(picture);
+        self
     }
 
     /// With facts for programs (a JSON object).

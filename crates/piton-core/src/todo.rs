@@ -1,11 +1,10 @@
 //! The list of todos that a model keeps for longer work: its items, and when the model is reminded of them.
 //!
-//! The tool `todo` replaces the whole list; the event that says so ([`Event::Todo`]) is recorded together with the
+//! The tool `todo` replaces the whole list; the event that says so (`todo`) is recorded together with the
 //! outcome of its call. The list is part of the session's state, so it survives a resume and a fork, and an undo takes it
 //! back with the branch.
 
 use crate::call::{Outcome, Status};
-use crate::event::{Event, GivenKind};
 use crate::limits::{TODO_ITEMS, TODO_QUIET_STEPS, TODO_TEXT_CHARS};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -84,11 +83,11 @@ pub fn summary(items: &[TodoItem]) -> String {
     format!("{done} of {} done{current}", items.len())
 }
 
-/// The event that follows from the outcome of a call of this tool, if the call changed the list.
-pub fn changed(tool: &str, outcome: &Outcome) -> Option<Event> {
+/// The list that a call of this tool came to, if it changed the list.
+pub fn changed(tool: &str, outcome: &Outcome) -> Option<Vec<TodoItem>> {
     let items = outcome.metadata.get(TOOL).filter(|_| tool == TOOL && outcome.status == Status::Ok)?;
     let items: Vec<TodoItem> = Vec::deserialize(items).ok()?;
-    fault(&items).is_none().then_some(Event::Todo { items })
+    fault(&items).is_none().then_some(items)
 }
 
 /// The list of a session.
@@ -133,15 +132,14 @@ impl TodoList {
         })
     }
 
-    /// Takes in an event at the head.
-    pub(crate) fn hear(&mut self, event: &Event) {
-        match event {
-            Event::Todo { items } => (self.items, self.quiet_steps) = (items.clone(), 0),
-            Event::ContextGiven { items } if items.iter().any(|item| item.kind == GivenKind::Todo) => {
-                self.quiet_steps = 0;
-            }
-            _ => {}
-        }
+    /// The model replaces it.
+    pub(crate) fn replace(&mut self, items: &[TodoItem]) {
+        (self.items, self.quiet_steps) = (items.to_vec(), 0);
+    }
+
+    /// The model was told of it.
+    pub(crate) fn told(&mut self) {
+        self.quiet_steps = 0;
     }
 
     /// A step has begun: what was to be said at its beginning is said.
@@ -185,7 +183,7 @@ mod tests {
     fn only_the_tool_itself_changes_the_list() {
         let outcome = Outcome::ok("").with(json!({"todo": [{"text": "a", "status": "done"}]}));
         let items = vec![item("a", TodoStatus::Done)];
-        assert_eq!(changed("todo", &outcome), Some(Event::Todo { items }));
+        assert_eq!(changed("todo", &outcome), Some(items));
         assert_eq!(changed("mcp__x", &outcome), None);
         assert_eq!(changed("todo", &Outcome { status: Status::Failed, ..outcome }), None);
         assert_eq!(changed("todo", &Outcome::ok("").with(json!({"todo": [{"text": ""}]}))), None);
@@ -194,12 +192,12 @@ mod tests {
     #[test]
     fn a_reminder_comes_after_steps_without_a_change_while_something_is_open() {
         let mut list = TodoList::default();
-        list.hear(&Event::Todo { items: vec![item("a", TodoStatus::Pending)] });
+        list.replace(&[item("a", TodoStatus::Pending)]);
         (1..TODO_QUIET_STEPS).for_each(|_| list.step_started());
         assert_eq!(list.reminder(false), None);
         list.step_started();
         assert!(list.reminder(false).is_some_and(|text| text.contains("not changed for 10 steps:\n[ ] a\n")));
-        list.hear(&Event::Todo { items: vec![item("a", TodoStatus::Done)] });
+        list.replace(&[item("a", TodoStatus::Done)]);
         (0..=TODO_QUIET_STEPS).for_each(|_| list.step_started());
         assert_eq!(list.reminder(false), None, "nothing is open");
         assert_eq!(list.reminder(true).as_deref(), Some("Your todos as they are now:\n[x] a"));

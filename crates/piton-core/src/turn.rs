@@ -66,7 +66,7 @@ use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
 use crate::permission::{Grant, Judgement};
 use crate::policy::{OnEmpty, Policy};
-use crate::question::Question;
+use crate::question::{Question, Target};
 use crate::retry;
 use crate::todo::TodoList;
 use serde_json::Value;
@@ -198,6 +198,7 @@ impl State {
     pub fn take(&mut self, record: &mut Record) {
         self.work.remember(record);
         self.work.turn.clock.hear(record.at_ms);
+        self.work.note_todos(&record.event);
         let phase = std::mem::replace(&mut self.phase, Phase::Idle);
         self.phase = phase.apply(&mut self.work, record);
     }
@@ -488,6 +489,11 @@ impl State {
         self.batch()?.plan(id)
     }
 
+    /// What the yes of a person to this call is bound to: what it would access, and the files as they were.
+    pub fn bound(&self, id: &CallId) -> Option<(&Planned, &[Target])> {
+        self.batch()?.bound(id)
+    }
+
     /// Whether a hook wants a person to be asked about this open call, whatever the rules say.
     pub fn is_asked_by_hook(&self, id: &CallId) -> bool {
         self.batch().is_some_and(|batch| batch.is_asked_by_hook(id))
@@ -656,12 +662,9 @@ impl Phase {
                 | Event::TitleGiven { .. }
                 | Event::GrantsRevoked { .. }
                 | Event::SettingsChanged { .. }
-                | Event::WorkspaceMoved { .. },
+                | Event::WorkspaceMoved { .. }
+                | Event::ContextGiven { .. },
             ) => phase,
-            (phase, event @ (Event::Todo { .. } | Event::ContextGiven { .. })) => {
-                work.todo.hear(event);
-                phase
-            }
             (phase, Event::WindowLearned { compact_at_tokens }) => work.learn(phase, *compact_at_tokens),
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (Phase::Idle | Phase::Held | Due, Event::RewindFinished { rewind, .. }) => work.rewound(rewind, record.seq),
@@ -694,15 +697,7 @@ impl Phase {
             (GivenUp { then, .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
                 work.switched(model, *compact_at_tokens, then)
             }
-            (
-                RunningTools(batch, after),
-                event @ (Event::SnapshotTaken { .. }
-                | Event::CallRequested { .. }
-                | Event::ApprovalAsked { .. }
-                | Event::ApprovalGiven { .. }
-                | Event::CallStarted { .. }
-                | Event::CallSettled { .. }),
-            ) => {
+            (RunningTools(batch, after), event) if event.is_about_calls() => {
                 work.remember_grant(&batch, event, record.at_ms);
                 work.note_call(event, record.seq);
                 work.turn.note_snapshot(event);
@@ -769,6 +764,7 @@ impl Phase {
             | Event::CallRequested { .. }
             | Event::ApprovalAsked { .. }
             | Event::ApprovalGiven { .. }
+            | Event::ApprovalVoided { .. }
             | Event::SnapshotTaken { .. }
             | Event::CallStarted { .. }
             | Event::CallSettled { .. }

@@ -5,7 +5,7 @@ mod closest;
 mod find;
 mod replace;
 
-use crate::change::{self, CurrentFile, EditTarget};
+use crate::change::{self, CurrentFile, EditTarget, Settled};
 use crate::input::lenient;
 use crate::plan::{Look, Plan, QuestionDraft};
 use crate::tool::{ToolContext, blocking};
@@ -66,7 +66,7 @@ pub struct One {
 impl TypedTool for Edit {
     type Input = Input;
     const NAME: &'static str = NAME;
-    const DESCRIPTION: &'static str = "Replaces pieces of text in a file that was read before. old_string must name one place: add \
+    const DESCRIPTION: &'static str = "Replaces text in a file that was read before. old_string must name one place: add \
          lines around it, or set replace_all.";
     const EFFECTS: Effects = Effects::WRITE;
 
@@ -84,8 +84,9 @@ impl TypedTool for Edit {
 
     async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
         match change::settled(NAME, cx) {
-            Some(outcome) => outcome,
-            None => self.act(input, cx).await,
+            Settled::Outcome(outcome) => outcome,
+            // A single change is made or not.
+            Settled::Open | Settled::Half { .. } => self.act(input, cx).await,
         }
     }
 }

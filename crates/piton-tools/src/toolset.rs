@@ -5,6 +5,8 @@ use crate::bash::Bash;
 use crate::edit::Edit;
 use crate::glob::Glob;
 use crate::grep::Grep;
+use crate::list::List;
+use crate::patch::ApplyPatch;
 use crate::read::Read;
 use crate::todo::Todo;
 use crate::tool::Tool;
@@ -27,10 +29,12 @@ impl ToolSet {
     /// The tools that come with Piton. This is the only list of them.
     pub fn builtin() -> Self {
         Self::of([
-            Arc::new(Bash) as Arc<dyn Tool>,
+            Arc::new(ApplyPatch) as Arc<dyn Tool>,
+            Arc::new(Bash),
             Arc::new(Edit),
             Arc::new(Glob),
             Arc::new(Grep),
+            Arc::new(List),
             Arc::new(Read),
             Arc::new(Todo),
             Arc::new(Write),

@@ -20,8 +20,10 @@ fn the_tools_are_sorted_and_what_the_model_is_told_is_short() {
     let tools = ToolSet::builtin();
     let specs = tools.specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(names, ["bash", "edit", "glob", "grep", "read", "todo", "write"]);
-    let size = serde_json::to_string(&*specs).unwrap().len();
+    assert_eq!(names, ["apply_patch", "bash", "edit", "glob", "grep", "list", "read", "todo", "write"]);
+    // A model is told of patches or of edits, not of both.
+    let told: Vec<_> = specs.iter().filter(|spec| spec.name != "apply_patch").collect();
+    let size = serde_json::to_string(&told).unwrap().len();
     assert!(size <= 4_096, "{size} bytes");
     assert!(tools.get("bash").is_some() && tools.get("python").is_none());
 }
@@ -100,7 +102,10 @@ async fn read_tells_what_a_binary_file_is() {
     png.resize(12 * 1024, 0);
     place.put("logo.png", png);
     let outcome = place.read("logo.png").await;
-    assert!(outcome.text.contains("is a binary file, 12 KB, looks like PNG image (640x480)"), "{}", outcome.text);
+    assert!(outcome.text.contains("is a picture: PNG image (640x480), 12 KB. It is not shown"), "{}", outcome.text);
+    place.put("tool", b"\x7fELF\0\0");
+    let outcome = place.read("tool").await;
+    assert!(outcome.text.contains("is a binary file, 6 bytes, looks like ELF program or library"), "{}", outcome.text);
 }
 
 #[tokio::test]
@@ -443,6 +448,7 @@ fn a_plan_says_what_a_call_accesses_and_its_question_shows_the_change() {
         files: place.cx.files.clone(),
         is_confined: false,
         env: place.cx.env.clone(),
+        links: piton_tools::plan::Links::default(),
     };
     let worded = |tool: &str, input: serde_json::Value| {
         let plan = ToolSet::builtin().get(tool).unwrap().plan(&input, &look).unwrap();

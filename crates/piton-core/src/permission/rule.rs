@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 
-/// What to do with some calls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What to do with some calls. Two are equal that say the same, wherever they stand.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Rule {
     /// A tool's name; one that ends with `*`; `*` for every tool; `Read` or `Edit` for every one that reads or changes files;
     /// `net` for every one that talks to hosts.
@@ -21,7 +21,19 @@ pub struct Rule {
     /// Who says so.
     #[serde(default, skip_serializing_if = "Voice::is_user")]
     pub voice: Voice,
+    /// Where it stands, for people: a file, a flag, an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<String>,
 }
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { tool, pattern, action, voice, layer: _ } = self;
+        (tool, pattern, action, voice) == (&other.tool, &other.pattern, &other.action, &other.voice)
+    }
+}
+
+impl Eq for Rule {}
 
 /// Who says what may run. What the user allows is allowed; what anybody forbids or wants to be asked about counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,11 +69,14 @@ pub(super) type Particularity = (u8, usize, bool);
 const EDIT: &str = "Edit";
 const READ: &str = "Read";
 const NET: &str = "net";
+/// Tools whose rules with a path are about the file, by whatever tool it is changed or read, where they forbid or ask.
+const EDITING: &[&str] = &[EDIT, "edit", "write", "apply_patch"];
+const READING: &[&str] = &[READ, "read"];
 
 impl Rule {
     /// A rule of the user's for all calls of a tool.
     pub fn of(tool: impl Into<String>, action: Action) -> Self {
-        Self { tool: tool.into(), pattern: None, action, voice: Voice::User }
+        Self { tool: tool.into(), pattern: None, action, voice: Voice::User, layer: None }
     }
 
     /// Reads a rule as it stands in a file or on a command line.
@@ -86,7 +101,7 @@ impl Rule {
             tool => tool,
         };
         let pattern = pattern.filter(|pattern| *pattern != "*").map(ToOwned::to_owned);
-        let rule = Self { tool: tool.to_owned(), pattern, action, voice: Voice::User };
+        let rule = Self { tool: tool.to_owned(), pattern, action, voice: Voice::User, layer: None };
         rule.read_pattern().map_err(|_| wrong())?;
         Ok(rule)
     }
@@ -115,8 +130,13 @@ impl Rule {
         }
     }
 
-    /// Whether it is about this tool, as far as its name says.
+    /// Whether it is about this tool, as far as its name says. What holds an edit or a write back holds back a patch, which
+    /// does the work of both.
     pub fn names(&self, tool: &str) -> bool {
+        let is_stricter = self.action != Action::Allow && matches!(self.tool.as_str(), "edit" | "write");
+        if is_stricter && tool == "apply_patch" {
+            return true;
+        }
         self.tool.strip_suffix('*').map_or(self.tool == tool, |stem| tool.starts_with(stem))
     }
 
@@ -154,10 +174,14 @@ impl Rule {
 
     /// Whether it is about this part of a call.
     pub(super) fn matches(&self, ask: &Ask<'_>, access: &Access) -> bool {
+        // Who forbids a file forbids it to every tool; who allows it, allows it to the tool that is named.
+        let of_all = self.action != Action::Allow && self.pattern.is_some();
+        let is_one_of = |tools: &[&str]| tools.contains(&self.tool.as_str());
         let by_kind = match access {
-            Access::Write(_) => self.tool == EDIT,
-            Access::Read(_) => self.tool == READ,
-            Access::Reach(_) => self.tool == NET,
+            Access::Write(_) => self.tool == EDIT || of_all && is_one_of(EDITING),
+            Access::Read(_) => self.tool == READ || of_all && is_one_of(READING),
+            Access::Reach(_) => self.tool == NET || of_all && self.tool == "web_fetch",
+            Access::Command(_) => of_all && (is_one_of(EDITING) || is_one_of(READING)),
             _ => false,
         };
         if !by_kind && !self.names(ask.tool) {
@@ -167,6 +191,9 @@ impl Rule {
         let Some(pattern) = pattern else { return true };
         let places = Places { workspace: ask.workspace, home: &ask.reach.home };
         match access {
+            Access::Command(part) if matches!(pattern, Pattern::Path(_)) => {
+                part.may_open.iter().any(|path| pattern.concerns(path, places))
+            }
             Access::Command(part) => {
                 let mentions = |program: &str| {
                     let is_of_word = |c: char| c.is_alphanumeric() || "_-.".contains(c);
@@ -176,7 +203,12 @@ impl Rule {
                 pattern.matches_command(part, self.action)
                     || self.action == Action::Deny && pattern.program().is_some_and(mentions)
             }
+            Access::Read(path) if of_all && is_open(path) => pattern.could_concern(path, places),
+            Access::Write(path) if of_all && is_open(path) => {
+                pattern.could_concern(path, places) || pattern.could_lie_below(path, places)
+            }
             Access::Write(path) if self.action == Action::Deny && pattern.lies_below(path, places) => true,
+            Access::Read(path) if of_all => pattern.concerns(path, places),
             Access::Read(path) | Access::Write(path) => pattern.matches_path(path, places),
             Access::Reach(host) => pattern.matches_host(host),
             Access::Run(_)
@@ -187,6 +219,11 @@ impl Rule {
             | Access::Unsandboxed(_) => false,
         }
     }
+}
+
+/// Whether a path of a command has wildcards in it.
+fn is_open(path: &str) -> bool {
+    path.contains(['*', '?', '['])
 }
 
 impl fmt::Display for Rule {

@@ -11,8 +11,8 @@ use crate::compact::Family;
 use crate::configure::Configure;
 use crate::ending::Why;
 use crate::event::{
-    Canceller, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject, Touched, Trigger,
-    TurnEnd,
+    Canceller, Delivery, Direction, Event, GivenKind, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
+    Touched, Trigger, TurnEnd,
 };
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
@@ -596,8 +596,11 @@ impl Work {
         turn.last_call = results.last;
         let compare = turn.policy.stuck.compare;
         let before = turn.recent.len();
-        for (call, part) in results.calls.iter().zip(&results.parts) {
-            let Part::ToolResult { outcome, .. } = part else { continue };
+        let outcomes = results.parts.iter().filter_map(|part| match part {
+            Part::ToolResult { outcome, .. } => Some(outcome),
+            _ => None,
+        });
+        for (call, outcome) in results.calls.iter().zip(outcomes) {
             let seen = Seen::new(compare, &call.name, &call.input, Some(outcome));
             // Calls that went out together are one try: the model had not yet seen the result of the first.
             if compare == Compare::Input || !turn.recent[before..].contains(&seen) {
@@ -650,6 +653,15 @@ impl Work {
         }
     }
 
+    /// Takes in what happened to the list of todos at the head.
+    pub(super) fn note_todos(&mut self, event: &Event) {
+        match event {
+            Event::Todo { items } => self.todo.replace(items),
+            Event::ContextGiven { items } if items.iter().any(|item| item.kind == GivenKind::Todo) => self.todo.told(),
+            _ => {}
+        }
+    }
+
     /// Whether the turn would complete with open todos of which the model has yet to be told, and a step is left for that.
     fn must_recall_todos(&self) -> bool {
         !self.turn.has_recalled_todos
@@ -691,9 +703,10 @@ impl Work {
         let stuck = self.turn.stuck();
         self.turn.recent.clear();
         match decision {
-            Decision::Approve | Decision::ApproveForSession | Decision::ApproveChanged(_) => {
-                self.next_step(StepKind::Ordinary)
-            }
+            Decision::Approve
+            | Decision::ApproveForSession
+            | Decision::ApproveLasting(_)
+            | Decision::ApproveChanged(_) => self.next_step(StepKind::Ordinary),
             Decision::Deny(_) | Decision::Unattended => self.end(stuck),
         }
     }
@@ -708,7 +721,7 @@ impl Work {
         let Event::ApprovalGiven { subject: Subject::Call(id), decision, .. } = event else { return };
         let Some(call) = batch.call(id) else { return };
         match decision {
-            Decision::ApproveForSession => {
+            Decision::ApproveForSession | Decision::ApproveLasting(_) => {
                 // Journals before version 4 leave unsaid what that grants.
                 let whole_tool = || Rules(vec![Rule::of(&*call.name, Action::Allow)]);
                 let rules = batch.offered_grants(id).unwrap_or_else(whole_tool);

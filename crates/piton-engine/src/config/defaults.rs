@@ -52,7 +52,8 @@ fn http() -> Vec<Entry> {
 
 fn tools() -> Vec<Entry> {
     let ToolLimits { bash_default_ms, bash_max_ms, .. } = ToolLimits::default();
-    vec![seconds("bash_timeout", bash_default_ms), seconds("bash_timeout_cap", bash_max_ms)]
+    let patches = Some(("apply_patch", Value::from("by_model")));
+    vec![seconds("bash_timeout", bash_default_ms), seconds("bash_timeout_cap", bash_max_ms), patches]
 }
 
 fn number(key: &'static str, value: impl Into<u64>) -> Entry {

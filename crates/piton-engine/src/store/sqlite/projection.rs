@@ -57,7 +57,7 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
         Event::WorkspaceMoved { workspace } => writer.run("UPDATE session SET workspace = ?", [workspace])?,
         Event::Todo { items } => writer.todos(items)?,
         Event::RewindFinished { rewind, .. } if rewind.to.is_some() => {
-            writer.todos(&todos_at_head(conn, record.seq)?)?
+            writer.todos(&todos_at_head(conn, record.seq)?)?;
         }
         Event::UserSpoke { parts, .. } => {
             writer.run("UPDATE session SET title = ? WHERE title = ''", [title(parts)])?;
@@ -91,6 +91,7 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
         Event::ApprovalGiven { subject: Subject::Call(call), decision, .. } => {
             writer.call(call, state_after(decision))?;
         }
+        Event::ApprovalVoided { subject: Subject::Call(call), .. } => writer.call(call, "requested")?,
         Event::CallStarted { call } => writer.call(call, "running")?,
         Event::CallSettled { call, outcome } => writer.settled(call, outcome)?,
         Event::TurnEnded { end, .. } => writer.run("UPDATE session SET status = 'idle', last_end = ?", [word(end)])?,
@@ -122,7 +123,9 @@ fn todos_at_head(conn: &Connection, seq: Seq) -> Result<Vec<TodoItem>, Fault> {
 /// What a call is in once a person has answered.
 fn state_after(decision: &Decision) -> &'static str {
     match decision {
-        Decision::Approve | Decision::ApproveForSession | Decision::ApproveChanged(_) => "requested",
+        Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_) | Decision::ApproveChanged(_) => {
+            "requested"
+        }
         Decision::Deny(_) | Decision::Unattended => "denied",
     }
 }
