@@ -35,6 +35,8 @@ pub mod glob;
 pub mod list;
 pub mod bash;
 pub mod todo;
+mod web_page;
+pub mod web_fetch;
 pub mod toolset;
 mod clean;
 pub mod network;

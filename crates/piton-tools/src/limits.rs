@@ -36,6 +36,10 @@ pub const GREP_LINE_CHARS: usize = 500;
 pub const GREP_MAX_CONTEXT: usize = 20;
 /// Paths one `glob` shows.
 pub const GLOB_PATHS: usize = 200;
+/// The largest page that `web_fetch` takes, in bytes, unpacked.
+pub const WEB_PAGE_BYTES: usize = 10_000_000;
+/// The time a page may take to be there, redirects included, and as much again to be read.
+pub const WEB_PAGE_TIME: Duration = Duration::from_secs(30);
 /// Lines of a diff that an outcome shows.
 pub const DIFF_LINES: usize = 60;
 /// Bytes of live output passed on per call; who watches needs no more, and the whole lies in a file.

@@ -37,3 +37,4 @@ mod todo;
 mod trace;
 mod trust;
 mod undo;
+mod web;
