@@ -25,6 +25,7 @@ pub mod policy;
 pub mod preset;
 pub mod question;
 pub mod event;
+pub mod task;
 pub mod turn;
 pub mod branch;
 pub mod changes;

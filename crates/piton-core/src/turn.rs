@@ -68,6 +68,7 @@ use crate::permission::{Grant, Judgement};
 use crate::policy::{OnEmpty, Policy};
 use crate::question::Question;
 use crate::retry;
+use crate::task::Tasks;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -153,6 +154,7 @@ impl State {
             undone: Vec::new(),
             rewinding: None,
             focus: None,
+            tasks: Tasks::default(),
             context: Context::default(),
             turn,
         };
@@ -258,6 +260,7 @@ impl State {
             | Phase::CompactionNeeded(..)
             | Phase::Ending(_) => vec![],
         };
+        jobs.extend(self.work.tasks.running().map(|task| Job::WatchTask(task.id.clone())));
         if let Some(at_ms) = self.deadline_ms().filter(|_| self.is_in_turn()) {
             jobs.push(Job::WatchDeadline { at_ms });
         }
@@ -409,6 +412,11 @@ impl State {
     /// A rewind that was begun and has no end on record: it has to be done again before anything else.
     pub fn rewinding(&self) -> Option<&Rewinding> {
         self.work.rewinding.as_ref()
+    }
+
+    /// The commands in the background, those that are over included.
+    pub fn tasks(&self) -> &Tasks {
+        &self.work.tasks
     }
 
     /// What would bring back what was taken back last, if nothing was said since.
@@ -650,7 +658,8 @@ impl Phase {
                 | Event::GrantsRevoked { .. }
                 | Event::SettingsChanged { .. }
                 | Event::WorkspaceMoved { .. }
-                | Event::ContextGiven { .. },
+                | Event::ContextGiven { .. }
+                | Event::TaskEnded { .. },
             ) => phase,
             (phase, Event::WindowLearned { compact_at_tokens }) => work.learn(phase, *compact_at_tokens),
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
@@ -761,6 +770,7 @@ impl Phase {
             | Event::SnapshotTaken { .. }
             | Event::CallStarted { .. }
             | Event::CallSettled { .. }
+            | Event::TaskEnded { .. }
             | Event::HooksRan { .. }
             | Event::StepFinished { .. }
             | Event::CompactionStarted { .. }

@@ -32,6 +32,7 @@ mod search;
 pub mod grep;
 pub mod glob;
 pub mod bash;
+pub mod tasks;
 pub mod toolset;
 mod clean;
 pub mod network;

@@ -6,6 +6,7 @@ use crate::edit::Edit;
 use crate::glob::Glob;
 use crate::grep::Grep;
 use crate::read::Read;
+use crate::tasks::{BashKill, BashOutput};
 use crate::tool::Tool;
 use crate::write::Write;
 use piton_core::call::{CallInput, ToolSpec};
@@ -27,6 +28,8 @@ impl ToolSet {
     pub fn builtin() -> Self {
         Self::of([
             Arc::new(Bash) as Arc<dyn Tool>,
+            Arc::new(BashKill),
+            Arc::new(BashOutput),
             Arc::new(Edit),
             Arc::new(Glob),
             Arc::new(Grep),

@@ -20,7 +20,7 @@ fn the_tools_are_sorted_and_what_the_model_is_told_is_short() {
     let tools = ToolSet::builtin();
     let specs = tools.specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(names, ["bash", "edit", "glob", "grep", "read", "write"]);
+    assert_eq!(names, ["bash", "bash_kill", "bash_output", "edit", "glob", "grep", "read", "write"]);
     let size = serde_json::to_string(&*specs).unwrap().len();
     assert!(size <= 4_096, "{size} bytes");
     assert!(tools.get("bash").is_some() && tools.get("python").is_none());

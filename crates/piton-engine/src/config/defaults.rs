@@ -51,8 +51,16 @@ fn http() -> Vec<Entry> {
 }
 
 fn tools() -> Vec<Entry> {
-    let ToolLimits { bash_default_ms, bash_max_ms, .. } = ToolLimits::default();
-    vec![seconds("bash_timeout", bash_default_ms), seconds("bash_timeout_cap", bash_max_ms)]
+    let ToolLimits {
+        bash_default_ms, bash_max_ms, background_most, background_max_ms, background_unattended_ms, ..
+    } = ToolLimits::default();
+    vec![
+        seconds("bash_timeout", bash_default_ms),
+        seconds("bash_timeout_cap", bash_max_ms),
+        number("background_max", background_most as u64),
+        seconds("background_timeout", background_max_ms),
+        seconds("background_unattended", background_unattended_ms),
+    ]
 }
 
 fn number(key: &'static str, value: impl Into<u64>) -> Entry {

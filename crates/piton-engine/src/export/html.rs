@@ -89,6 +89,10 @@ fn drawn(block: &Block, when: When<'_>) -> String {
             }
             RewindState::Started => String::new(),
         },
+        Body::TaskEnd { task, outcome } => {
+            let (task, title) = (escape(task.as_str()), escape(&outcome.title));
+            aside(&format!("The command <code>{task}</code> in the background is over: {title}."))
+        }
         Body::Lost { events } => bad(&format!("{events} events were lost to damage here.")),
         Body::TurnEnd { end, detail, spent, .. } => {
             let word = serde_json::to_value(end).unwrap_or_default();

@@ -95,6 +95,7 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         workspace: PathBuf::from(cx.session.workspace()),
         host: Arc::new(services.stored.clone()),
         executor: Arc::clone(&services.executor),
+        tasks: Arc::new(cx.session.tasks().clone()),
         output: OutputSink::new(move |text: &str| {
             bus.live(Live::ToolOutput { call: of.clone(), text: text.to_owned() });
         }),

@@ -89,6 +89,9 @@ fn drawn(body: &Body, full: bool) -> String {
             }
             RewindState::Started => String::new(),
         },
+        Body::TaskEnd { task, outcome } => {
+            format!("\n[background command {task} is over: {}]\n", view::first_line(&outcome.title))
+        }
         Body::Lost { events } => format!("\n[{} lost to damage here]\n", view::plural(*events as u64, "event")),
         Body::TurnEnd { end, detail, spent, .. } => {
             let detail = detail.as_ref().map(|detail| format!(" ({})", view::first_line(detail))).unwrap_or_default();
