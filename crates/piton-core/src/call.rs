@@ -219,6 +219,12 @@ pub struct CommandPart {
     /// Code for an interpreter among its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Files that it writes by its arguments, as paths are elsewhere: who allows the command allows these. Not its redirections.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
+    /// Files that it may open: named by words whose role is not known, or in its code. Absolute paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_open: Vec<String>,
 }
 
 impl CommandPart {
@@ -233,6 +239,8 @@ impl CommandPart {
             effect: piton_shell::Effect::Unknown,
             reads: Vec::new(),
             writes: Vec::new(),
+            own_writes: Vec::new(),
+            may_open: Vec::new(),
             unresolved_paths: Vec::new(),
             hosts: Vec::new(),
             through: self.through.clone(),
@@ -246,9 +254,9 @@ impl CommandPart {
 impl From<piton_shell::Part> for CommandPart {
     fn from(part: piton_shell::Part) -> Self {
         let is_harmless = part.effect == piton_shell::Effect::ChangesNothing;
-        let piton_shell::Part { words, names, through, unresolved, risky, code, .. } = part;
+        let piton_shell::Part { words, names, through, unresolved, risky, code, own_writes, may_open, .. } = part;
         let names = names.into_iter().filter(|name| words.first() != Some(name)).collect();
-        Self { words, names, through, unresolved, risky, is_harmless, code }
+        Self { words, names, through, unresolved, risky, is_harmless, code, writes: own_writes, may_open }
     }
 }
 

@@ -118,8 +118,10 @@ pub struct Judgement {
     pub action: Action,
     /// The rule that says so; `None` where none matched.
     pub rule: Option<Rule>,
-    /// The rules that "always" would add; none where it is asked each time.
+    /// The rules that "always" would add; none where it is asked each time, or where no rule can be written that covers it.
     pub remember: Rules,
+    /// Whether it is for a person alone to allow, and only this once.
+    pub is_asked_each_time: bool,
     /// What was said of each part, the whole first where it has none.
     pub parts: Vec<PartJudged>,
 }
@@ -201,6 +203,18 @@ impl Class {
             // The kernel holds a confined command to the sandbox, in which another file may have that name, and Piton's own
             // tools hold themselves to it.
             Access::Read(_) if ask.is_confined && !ask.leaves_sandbox() => Self::Free,
+            // The command that writes by its arguments is judged itself; a redirection is a write of its own.
+            Access::Write(path) if ask.is_redirection(path) => {
+                if ask.is_of_confined_command() {
+                    Self::Edit
+                } else if depth(path, never) > 0 {
+                    Self::Never
+                } else if ask.is_protected(path) {
+                    Self::Protected
+                } else {
+                    Self::Edit
+                }
+            }
             Access::Write(_) | Access::Reach(_) if ask.is_of_confined_command() => Self::Free,
             Access::Write(path) if ask.is_confined && !ask.leaves_sandbox() => {
                 if ask.is_below_workspace(path) {
@@ -217,7 +231,6 @@ impl Class {
             }
             Access::Write(path) if !ask.is_below_workspace(path) => Self::Other,
             Access::Write(path) if ask.is_protected(path) => Self::Protected,
-            // The command that writes is judged itself.
             Access::Write(_) if ask.has_commands() => Self::Free,
             Access::Write(_) => Self::Edit,
             Access::Command(part) if part.is_harmless => Self::Harmless,
@@ -262,13 +275,6 @@ impl Class {
             Self::Unconfined => "it leaves the sandbox".to_owned(),
             Self::Never => "keys, histories and Piton's own files are for no call".to_owned(),
         }
-    }
-}
-
-impl Judgement {
-    /// Whether it is for a person alone to allow, and only this once.
-    pub fn is_asked_each_time(&self) -> bool {
-        self.action == Action::Ask && self.remember.is_empty()
     }
 }
 
@@ -337,7 +343,8 @@ impl Rules {
                 }
             }
         }
-        Judgement { action: strictest.into(), rule, remember, parts }
+        let is_asked_each_time = strictest == Want::AskEachTime;
+        Judgement { action: strictest.into(), rule, remember, is_asked_each_time, parts }
     }
 
     fn judge_part(
@@ -425,7 +432,7 @@ impl Rules {
         // What forbids by a pattern is only lifted by a finer word on the same.
         let forbids = |rule: &&Rule| rule.action == Action::Deny && rule.pattern.is_some();
         let forbidding = self.0.iter().filter(matches).filter(forbids).find(|rule| !chosen.refines(rule, ask));
-        Some(forbidding.filter(|_| chosen.action == Action::Allow).unwrap_or(chosen))
+        Some(forbidding.unwrap_or(chosen))
     }
 }
 
@@ -486,6 +493,15 @@ impl<'a> Ask<'a> {
 
     fn leaves_sandbox(&self) -> bool {
         self.accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_)))
+    }
+
+    /// Whether a command writes this file of the workspace, but by no argument of its own.
+    fn is_redirection(&self, path: &str) -> bool {
+        let by_argument = |access: &Access| match access {
+            Access::Command(part) => part.writes.iter().any(|written| written == path),
+            _ => false,
+        };
+        self.has_commands() && self.is_below_workspace(path) && !self.accesses.iter().any(by_argument)
     }
 
     /// Whether a path lies in the workspace.

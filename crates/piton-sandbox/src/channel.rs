@@ -26,6 +26,15 @@ pub struct Order {
     pub terminal: bool,
 }
 
+/// The end of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// How it ended.
+    pub how: Ended,
+    /// Whether nothing that it started lives. Only the first process of a PID namespace can know: all orphans in it are its children.
+    pub is_alone: bool,
+}
+
 /// How a command ended, or that it could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

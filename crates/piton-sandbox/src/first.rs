@@ -1,15 +1,15 @@
 //! The first process of a sandbox: puts on all layers, starts the one command, collects whoever dies, and says how the command
 //! ended. It is confined as the command is.
 
-use crate::channel::{Ended, Order, Setup, receive, send, send_with};
+use crate::channel::{End, Ended, Order, Setup, receive, send, send_with};
 use crate::error::SandboxError;
 use crate::plan::Plan;
-use crate::terminal::Terminal;
 use crate::reach::{Backend, Network, PROXY_PORT};
+use crate::terminal::Terminal;
 use crate::{layers, mounts, namespaces};
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, ioctl_tiocsctty, set_dumpable_behavior, set_parent_process_death_signal,
-    setsid, wait,
+    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, ioctl_tiocsctty, set_dumpable_behavior,
+    set_parent_process_death_signal, setsid, wait,
 };
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -68,7 +68,8 @@ pub fn first_main(start: impl FnOnce(&Order, Backend, Option<OwnedFd>) -> io::Re
             Ended::NotStarted { not_found: error.kind() == io::ErrorKind::NotFound, error: error.to_string() }
         }
     };
-    if send(&channel, &ended).is_err() {
+    let is_alone = backend == Backend::Namespaces && has_no_children();
+    if send(&channel, &End { how: ended, is_alone }).is_err() {
         return 1;
     }
     // What the command left behind goes on until the runner has had a look at it, and ends with us.
@@ -137,6 +138,17 @@ fn collect(child: &Child) -> io::Result<Ended> {
             Ok(Some((pid, status))) if Some(pid) == command => return Ok(how(status)),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Collects whoever is dead. Answers whether no child is left, alive or dead.
+fn has_no_children() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(error) => return error == rustix::io::Errno::CHILD,
         }
     }
 }

@@ -48,7 +48,7 @@ mod tables;
 mod terminal;
 
 pub use carried::{Carried, carried};
-pub use channel::{Ended, Order, receive_descriptor, send_descriptor};
+pub use channel::{End, Ended, Order, receive_descriptor, send_descriptor};
 pub use error::SandboxError;
 pub use first::{FIRST, first_main};
 pub use mount::{Access, Mount, Source};

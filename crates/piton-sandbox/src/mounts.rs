@@ -18,7 +18,8 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, pivot_root};
 use std::ffi::CString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -61,9 +62,15 @@ pub(crate) fn enter(plan: &Plan) -> Result<(), MountError> {
         openat(&root, ".cover", OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o444))?;
         Ok(root)
     };
+    // From here on nothing is mounted but by us.
     let root = prepared().map_err(MountError::at(&root_path))?;
-    let mut builder =
-        Builder { root, root_path: &root_path, processes: plan.reach().limits.processes, covers: Vec::new() };
+    let mut builder = Builder {
+        root,
+        root_path: &root_path,
+        processes: plan.reach().limits.processes,
+        machine: mount_points().map_err(MountError::at(Path::new("/proc/self/mountinfo")))?,
+        covers: Vec::new(),
+    };
     for mount in &plan.mounts {
         builder.make(mount).map_err(MountError::at(&mount.at))?;
     }
@@ -75,6 +82,8 @@ struct Builder<'p> {
     root_path: &'p Path,
     /// How many there may be at once.
     processes: Option<u64>,
+    /// What is mounted on the machine.
+    machine: Vec<PathBuf>,
     /// Empty folders that lie over others.
     covers: Vec<OwnedFd>,
 }
@@ -111,7 +120,9 @@ impl Builder<'_> {
         let destination = self.destination(at, is_folder)?;
         self.put(&tree, &destination)?;
         restrict(&tree, write)?;
-        self.restrict_below(at, write)
+        // To ask the kernel for all there is takes longer than the mount.
+        let has_submounts = self.machine.iter().any(|point| point != from && point.starts_with(from));
+        if has_submounts { self.restrict_below(at, write) } else { Ok(()) }
     }
 
     /// Something below it may be shown all the same: it is closed when all is mounted.
@@ -130,8 +141,7 @@ impl Builder<'_> {
     /// What is mounted below keeps what it is restricted by, and gets ours besides.
     fn restrict_below(&self, at: &Path, write: bool) -> io::Result<()> {
         let at = self.outside(at);
-        let mounts = std::fs::read("/proc/self/mountinfo")?;
-        for point in mounts.split(|byte| *byte == b'\n').filter_map(mount_point) {
+        for point in mount_points()? {
             if point != at && point.starts_with(&at) {
                 let below =
                     openat2(CWD, &point, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
@@ -333,6 +343,15 @@ fn restrict(mounted: &OwnedFd, write: bool) -> io::Result<()> {
         flags |= MountFlags::RDONLY;
     }
     Ok(mount_remount(by_descriptor(mounted), flags, "")?)
+}
+
+/// Where something is mounted.
+fn mount_points() -> io::Result<Vec<PathBuf>> {
+    /// Of most machines all of it; whoever does not say so reads it in small bites.
+    const BYTES: usize = 32 << 10;
+    let mut mounts = Vec::with_capacity(BYTES);
+    File::open("/proc/self/mountinfo")?.read_to_end(&mut mounts)?;
+    Ok(mounts.split(|byte| *byte == b'\n').filter_map(mount_point).collect())
 }
 
 /// Where a line of `mountinfo` says that something is mounted: its fifth field, with spaces and the like in octal.

@@ -1,6 +1,6 @@
 //! The runner's side: prepares a sandbox, starts a command in it, and hears how it ended.
 
-use crate::channel::{Ended, Order, Setup, receive, receive_with, send};
+use crate::channel::{End, Order, Setup, receive, receive_with, send};
 use crate::error::SandboxError;
 use crate::home;
 use crate::inspect::inspect;
@@ -9,17 +9,21 @@ use crate::namespaces::{self, SharedNetwork};
 use crate::plan::Plan;
 use crate::reach::{Backend, Network, Reach, Write};
 use crate::search::{self, Mark};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// A sandbox that waits for its one command, or runs it. Dropped, it and all in it is killed.
 #[derive(Debug)]
 pub struct Sandbox {
     first: Child,
+    /// Its first process, whatever becomes of its id.
+    handle: OwnedFd,
     channel: UnixStream,
     plan: Plan,
     /// When the command was started.
@@ -46,12 +50,14 @@ impl Sandbox {
         }
         let begin = || -> io::Result<Self> {
             let (channel, theirs) = UnixStream::pair()?;
-            let first = start(OwnedFd::from(theirs).into())?;
+            let mut first = start(OwnedFd::from(theirs).into())?;
+            let handle = first_process(&first).and_then(|pid| Ok(pidfd_open(pid, PidfdFlags::empty())?));
+            let handle = handle.inspect_err(|_| drop(first.kill()))?;
             // What we have in a user namespace of our own. Without one they are the user's, who needs them to end a command.
             if plan.reach().backend == Backend::Namespaces {
                 namespaces::drop_capabilities()?;
             }
-            let sandbox = Self { first, channel, plan, began: OnceLock::new() };
+            let sandbox = Self { first, handle, channel, plan, began: OnceLock::new() };
             send(&sandbox.channel, &sandbox.plan)?;
             Ok(sandbox)
         };
@@ -93,12 +99,12 @@ impl Sandbox {
     }
 
     /// Waits for how it ended; `None`: the sandbox ended first.
-    pub fn ended(&self) -> io::Result<Option<Ended>> {
+    pub fn ended(&self) -> io::Result<Option<End>> {
         receive(&self.channel)
     }
 
     /// Takes out of the workspace what the command has left there by which a program outside would run something later. To be
-    /// called when nothing of the sandbox lives. Answers with what was done, a sentence each.
+    /// called when nothing of the command lives. Answers with what was done, a sentence each.
     pub fn inspect(&self) -> Vec<String> {
         match (self.plan.reach().write, self.began.get()) {
             (Write::Workspace, Some(began)) => inspect(&self.plan, *began),
@@ -108,17 +114,27 @@ impl Sandbox {
 
     /// The id of its first process.
     pub fn first(&self) -> Option<Pid> {
-        i32::try_from(self.first.id()).ok().and_then(Pid::from_raw)
+        first_process(&self.first).ok()
     }
 
     /// Kills its first process. The kernel ends all of a process namespace with that; where there is none, the caller ends
     /// what else lives.
     pub fn kill(&self) {
-        if let Some(first) = self.first() {
-            // Gone is as good.
-            let _ = kill_process(first, Signal::KILL);
-        }
+        // Gone is as good.
+        let _ = pidfd_send_signal(&self.handle, Signal::KILL);
     }
+
+    /// Waits until its first process is dead, at most this long.
+    pub fn wait_for_death(&self, at_most: Duration) {
+        let timeout = Timespec::try_from(at_most).ok();
+        // Interrupted by a signal, the caller looks again.
+        let _ = poll(&mut [PollFd::new(&self.handle, PollFlags::IN)], timeout.as_ref());
+    }
+}
+
+fn first_process(first: &Child) -> io::Result<Pid> {
+    let pid = i32::try_from(first.id()).ok().and_then(Pid::from_raw);
+    pid.ok_or_else(|| io::Error::other("the first process has no id"))
 }
 
 /// In the command's own home: links to the toolchains and caches of the user's, where nothing can be mounted. A command may have

@@ -40,6 +40,12 @@ impl Field {
     }
 }
 
+/// The end of a field, as open as the field.
+pub(crate) fn tail(field: &Field, text: &str) -> Field {
+    let cut = field.text.len() - text.len();
+    Field { text: text.to_string(), known: field.known.map(|known| known.saturating_sub(cut)), ..field.clone() }
+}
+
 /// Too many arguments, or too deep.
 #[derive(Debug)]
 pub(crate) struct TooMany;

@@ -1,6 +1,6 @@
 //! `git`: its subcommands, and the options by which it writes files or runs programs.
 
-use crate::expand::Field;
+use crate::expand::{Field, tail};
 use crate::judged::{Judged, host};
 use crate::options::{Grammar, Token};
 use crate::reading::Effect;
@@ -24,7 +24,7 @@ const LOOK: Grammar = Grammar {
 /// What writes a file or runs a program in commands that else only look.
 const LOOK_ACTS: Grammar = Grammar {
     short: "O:",
-    long: "output= output-directory= ext-diff textconv open-files-in-pager? exec= upload-pack= receive-pack= contents= filters batch batch-command",
+    long: "output= output-directory= ext-diff textconv open-files-in-pager? exec= extcmd= upload-pack= receive-pack= template= config= smtp-server= sendmail-cmd= to-cmd= cc-cmd= header-cmd= reference-transaction contents= filters batch batch-command file= separate-git-dir= prefix-cmd=",
 };
 
 /// Subcommands that only look, whatever operands they have.
@@ -32,6 +32,93 @@ const LOOKS: &str = "\
     status log diff show shortlog blame annotate whatchanged rev-parse rev-list ls-files ls-tree describe \
     name-rev merge-base cat-file for-each-ref show-ref diff-tree diff-index diff-files count-objects grep \
     check-ignore check-attr cherry range-diff version help var show-branch verify-commit verify-tag";
+
+/// Every subcommand that git brings, and some that come with other packages. Anything else is an alias.
+const SUBCOMMANDS: &str = "\
+    add am annotate apply archimport archive attr backfill bisect blame branch bugreport bundle cat-file check-attr check-ignore \
+    check-mailmap check-ref-format checkout checkout-index cherry cherry-pick citool clean clone column commit commit-graph \
+    commit-tree config count-objects credential credential-cache credential-store cvsexportcommit cvsimport cvsserver daemon \
+    describe diagnose diff diff-files diff-index diff-pairs diff-tree difftool fast-export fast-import fetch fetch-pack \
+    filter-branch fmt-merge-msg for-each-ref for-each-repo format-patch fsck fsck-objects gc get-tar-commit-id gitk grep gui \
+    hash-object help hook http-backend http-fetch http-push imap-send index-pack init init-db instaweb interpret-trailers \
+    last-modified lfs log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base merge-file merge-index \
+    merge-one-file merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes p4 pack-objects pack-redundant pack-refs \
+    patch-id pickaxe prune prune-packed pull push quiltimport range-diff read-tree rebase receive-pack reflog refs remote \
+    remote-ext remote-fd remote-ftp remote-http remote-https repack replace replay repo request-pull rerere reset restore rev-list \
+    rev-parse revert rm send-email send-pack sh-i18n sh-setup shell shortlog show show-branch show-index show-ref sparse-checkout \
+    stage stash status stripspace submodule subtree svn switch symbolic-ref tag unpack-file unpack-objects update-index update-ref \
+    update-server-info upload-archive upload-pack var verify-commit verify-pack verify-tag version web--browse whatchanged worktree \
+    write-tree flow crypt annex filter-repo";
+
+/// Configuration whose value is a command, or a folder or file in which commands stand.
+const RUNS: &[&str] = &[
+    "core.pager",
+    "core.editor",
+    "core.sshcommand",
+    "core.fsmonitor",
+    "core.hookspath",
+    "core.askpass",
+    "core.gitproxy",
+    "core.attributesfile",
+    "core.worktree",
+    "core.alternaterefscommand",
+    "sequence.editor",
+    "diff.external",
+    "credential.helper",
+    "gpg.program",
+    "gpg.ssh.defaultkeycommand",
+    "init.templatedir",
+    "include.path",
+    "interactive.difffilter",
+    "web.browser",
+    "help.browser",
+    "uploadpack.packobjectshook",
+    "instaweb.httpd",
+    "sendemail.smtpserver",
+    "sendemail.tocmd",
+    "sendemail.cccmd",
+];
+
+/// Whether a git has this subcommand, whoever configured it. What it does not have is an alias.
+pub(crate) fn has_subcommand(name: &str) -> bool {
+    SUBCOMMANDS.split_whitespace().any(|known| known == name) || name.starts_with("credential-")
+}
+
+/// Whether the value of this setting, in small letters, is a command.
+pub(crate) fn runs(key: &str) -> bool {
+    let ends = [
+        "textconv",
+        ".command",
+        ".cmd",
+        ".clean",
+        ".smudge",
+        ".process",
+        ".program",
+        ".driver",
+        ".uploadpack",
+        ".receivepack",
+        ".helper",
+        ".path",
+        ".vcs",
+        ".proxy",
+    ];
+    RUNS.contains(&key)
+        || key.starts_with("pager.")
+        || key.starts_with("hook.")
+        || ends.iter().any(|end| key.ends_with(end))
+}
+
+/// Where the subcommand stands, behind options for git itself.
+pub(crate) fn subcommand_at(arguments: &[Field]) -> usize {
+    let mut at = 0;
+    while arguments.get(at).is_some_and(|field| field.text.starts_with('-')) {
+        at += match GLOBAL_ACTS.token(&arguments[at..]) {
+            Token::Option { words, .. } => words,
+            Token::Cluster(_) | Token::End | Token::Operand | Token::Unknown => 1,
+        };
+    }
+    at
+}
 
 /// What a git command does.
 pub(crate) fn judge(arguments: &[Field]) -> Judged {
@@ -89,6 +176,10 @@ fn subcommand_of(name: &str, rest: &[Field], judged: &mut Judged) {
         }
         at += option(name, rest, at, judged);
     }
+    let dashes = rest.iter().position(|field| field.text == "--");
+    let behind = operands.len()
+        - dashes.map_or(operands.len(), |at| operands.iter().filter(|field| before(rest, at, field)).count());
+    paths(name, &operands, behind, judged);
     let no_operands = operands.is_empty();
     let first = operands.first().map(|field| field.text.as_str());
     let has = |wanted: &[&str]| options.iter().any(|option| wanted.contains(option));
@@ -134,15 +225,84 @@ fn subcommand_of(name: &str, rest: &[Field], judged: &mut Judged) {
     }
 }
 
+/// Whether a word stands before the one at `at`.
+fn before(rest: &[Field], at: usize, field: &Field) -> bool {
+    rest[..at].iter().any(|earlier| std::ptr::eq(earlier, field))
+}
+
+/// The files that the operands of a subcommand are; the last `behind` of them stand behind `--`.
+fn paths(name: &str, operands: &[&Field], behind: usize, judged: &mut Judged) {
+    let (front, files) = operands.split_at(operands.len() - behind.min(operands.len()));
+    let is_path = |field: &&&Field| {
+        let text = field.text.as_str();
+        let range = text.contains("..") && !text.starts_with("..") && !text.contains("/..");
+        !range
+            && !text.contains(':')
+            && (text.contains(['/', '.'])
+                || matches!(name, "add" | "rm" | "mv" | "clean" | "hash-object" | "apply" | "am" | "stage" | "restore"))
+    };
+    // `HEAD:file`, `:0:file`.
+    let stored = front.iter().filter_map(|field| {
+        let (_, path) = field.text.rsplit_once(':')?;
+        Some(tail(field, path)).filter(|_| !field.text.contains("://") && !path.is_empty())
+    });
+    let named = || front.iter().filter(is_path).chain(files).map(|field| (*field).clone());
+    match name {
+        "checkout" | "restore" | "reset" | "clean" | "rm" | "mv" | "switch" | "checkout-index" | "sparse-checkout" => {
+            judged.writes.extend(named());
+        }
+        "clone" | "worktree" | "init" | "bundle" | "archive" | "format-patch" | "push" | "fetch" | "pull"
+        | "remote" => {}
+        "diff" | "show" | "log" | "blame" | "annotate" | "grep" | "cat-file" | "ls-files" | "ls-tree" | "add"
+        | "stage" | "commit" | "hash-object" | "apply" | "am" | "whatchanged" | "diff-tree" | "diff-index"
+        | "diff-files" | "stash" | "difftool" | "merge-file" => {
+            judged.reads.extend(named());
+            judged.reads.extend(stored);
+        }
+        _ => {}
+    }
+}
+
 /// Takes the option at `at`; how many words it is.
 fn option(name: &str, rest: &[Field], at: usize, judged: &mut Judged) -> usize {
     let text = &rest[at].text;
+    let next = rest.get(at + 1);
+    match (name, text.as_str()) {
+        ("archive" | "format-patch", "-o") => {
+            judged.acts(text);
+            judged.writes.extend(next.cloned());
+            return 2;
+        }
+        ("clone" | "fetch-pack" | "ls-remote", "-u" | "-c") | ("rebase" | "difftool", "-x") => {
+            judged.acts(text);
+            return 2;
+        }
+        ("commit" | "tag" | "merge" | "notes", "-F" | "-t") | ("config", "-f") => {
+            judged.reads.extend(next.cloned());
+            judged.effect = Effect::Changes;
+            return 2;
+        }
+        ("commit" | "tag" | "merge" | "notes" | "stash", "-m") => {
+            judged.effect = Effect::Changes;
+            return 2;
+        }
+        ("grep", "-f") => {
+            judged.reads.extend(next.cloned());
+            return 2;
+        }
+        _ => {}
+    }
     // `-O<orderfile>` of diff reads a file; of grep it runs a pager. `--textconv` is on for them anyway.
     match LOOK_ACTS.token(&rest[at..]) {
         Token::Option { words, value, name: option } => {
             judged.acts(text);
-            if let Some(value) = value.filter(|_| option.starts_with("output")) {
-                judged.writes.push(if words == 2 { rest[at + 1].clone() } else { Field::literal(value) });
+            if let Some(value) = value {
+                let file = if words == 2 { rest[at + 1].clone() } else { Field::literal(value) };
+                match option.as_str() {
+                    "output" | "output-directory" | "separate-git-dir" => judged.writes.push(file),
+                    "file" | "contents" | "template" => judged.reads.push(file),
+                    _ => {}
+                }
             }
             return words;
         }

@@ -7,7 +7,7 @@ use crate::expand::Field;
 use crate::judged::{Judged, host};
 use crate::options::{Grammar, Token};
 use crate::reading::Effect;
-use crate::{git, special};
+use crate::{arguments, git, special};
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
@@ -293,9 +293,9 @@ const PROGRAMS: &[Program] = &[
         TextThenWrites,
     ),
     acting(
-        "cp mv ln install rsync scp",
+        "cp mv ln install",
         "abdfHilLnpPrRst:uvxZsTS:Dg:m:o:cCzqhWAXOe:F",
-        "archive attributes-only backup? copy-contents force interactive link dereference no-clobber no-dereference preserve? no-preserve= parents recursive reflink? remove-destination sparse= strip-trailing-slashes symbolic-link suffix= target-directory= no-target-directory update? verbose one-file-system symbolic relative logical physical directory mode= owner= group= strip compare compress delete exclude= include= progress dry-run rsh= partial stats",
+        "strip-program= archive attributes-only backup? copy-contents force interactive link dereference no-clobber no-dereference preserve? no-preserve= parents recursive reflink? remove-destination sparse= strip-trailing-slashes symbolic-link suffix= target-directory= no-target-directory update? verbose one-file-system symbolic relative logical physical directory mode= owner= group= strip compare compress delete exclude= include= progress dry-run rsh= partial stats",
         ReadsThenWrite,
     ),
     acting(
@@ -308,8 +308,7 @@ const PROGRAMS: &[Program] = &[
 ];
 
 /// Options whose value is a file that is read.
-const FILE_OPTIONS: &str =
-    "file from-file reference files0-from files-from exclude-from ignore-file random-source starting-file magic-file";
+const FILE_OPTIONS: &str = "file from-file reference files0-from files-from exclude-from ignore-file random-source starting-file magic-file ignore-revs-file";
 
 /// Programs whose only harmless use is to say their version.
 const VERSIONED: &str = "\
@@ -380,7 +379,12 @@ pub(crate) fn judge(name: &str, arguments: &[Field]) -> Judged {
     if let Some(judged) = special::judge(name, arguments) {
         return judged;
     }
-    row(name).map_or_else(|| Judged::of(Effect::Unknown), |program| program.judge(name, arguments))
+    if let Some(program) = row(name) {
+        return program.judge(name, arguments);
+    }
+    let mut judged = Judged::of(Effect::Unknown);
+    arguments::judge(name, arguments, &mut judged);
+    judged
 }
 
 impl Program {
@@ -437,7 +441,9 @@ impl Program {
                 *pattern |= lists("e f regexp file files from-file type-list", &name);
                 let value =
                     value.map(|value| if words == 2 { arguments[at + 1].clone() } else { Field::literal(value) });
-                self.value(&name, value, judged);
+                // Of a cluster the last letter takes the value.
+                let letter = if field.text.starts_with("--") { 0 } else { name.len().saturating_sub(1) };
+                self.value(name.get(letter..).unwrap_or(&name), value, judged);
                 words.min(arguments.len() - at)
             }
             Token::Cluster(_) => 1,
@@ -451,10 +457,17 @@ impl Program {
             }
             Token::Unknown => {
                 // A cluster of both kinds: `sort -ro file`.
-                let acts = field.text.chars().skip(1).any(|letter| letter != ':' && self.acts.short.contains(letter));
-                if acts && !field.text.starts_with("--") {
+                let acts = |(_, letter): &(usize, char)| *letter != ':' && self.acts.short.contains(*letter);
+                let acting = field.text.char_indices().skip(1).find(acts).filter(|_| !field.text.starts_with("--"));
+                if let Some((place, letter)) = acting {
                     judged.acts(&field.text);
-                    judged.writes.extend(arguments.get(at + 1).cloned());
+                    let glued = &field.text[place + letter.len_utf8()..];
+                    let takes_next = glued.is_empty() && self.acts.short.contains(&format!("{letter}:"));
+                    let next = arguments.get(at + 1).filter(|_| takes_next).cloned();
+                    judged
+                        .writes
+                        .extend(next.or_else(|| (!glued.is_empty()).then(|| crate::expand::tail(field, glued))));
+                    return if takes_next { 2 } else { 1 };
                 } else {
                     judged.unsure();
                     if self.effect == Effect::ChangesNothing {
@@ -468,7 +481,8 @@ impl Program {
 
     /// Takes the value of a harmless option, where it is a path.
     fn value(&self, name: &str, value: Option<Field>, judged: &mut Judged) {
-        let file = lists(FILE_OPTIONS, name) || (name == "f" && self.operands == PatternThenReads);
+        let file = lists(FILE_OPTIONS, name)
+            || (name == "f" && (self.operands == PatternThenReads || self.names == "date" || self.names == "file"));
         let target = matches!(name, "t" | "target-directory") && self.operands == ReadsThenWrite;
         judged.reads.extend(value.clone().filter(|_| file));
         judged.writes.extend(value.filter(|_| target));

@@ -1,10 +1,14 @@
 //! From simple commands to parts: wrappers are looked through, code in strings is read, programs are judged by their arguments.
 
+mod git;
+
+use crate::arguments::has_files;
 use crate::environment::steers;
 use crate::expand::{self, Field};
 use crate::harmless;
 use crate::judged::{self, Judged};
 use crate::limits::{MOST_NESTING, MOST_NODES};
+use crate::mentions;
 use crate::parse::{self, Place};
 use crate::places::Places;
 use crate::programs::Programs;
@@ -251,7 +255,7 @@ impl<'p> Judge<'p> {
             judged.code = Some(arguments.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" "));
         }
         self.builtin(&name, arguments, &mut judged, &context);
-        if !self.is_table(&name) && self.may_run(arguments) {
+        if !self.is_table(&name) && !has_files(&name) && self.may_run(arguments) {
             self.unknowable(UnknowableKind::Runner, &context.text.clone(), &context);
         }
         self.part(fields, names, merge(judged, redirected), &context);
@@ -270,6 +274,24 @@ impl<'p> Judge<'p> {
         }
         if seen.elevates {
             context.risky.push(fields[0].text.clone());
+        }
+        let own = seen.own;
+        context.risky.extend(own.risky);
+        for code in &own.code {
+            let mut inner = context.clone();
+            inner.through.push(format!("{name} …"));
+            inner.depth += 1;
+            self.read_code(Some(code), &inner);
+        }
+        if !own.writes.is_empty() || !own.reads.is_empty() {
+            let effect = if own.writes.is_empty() { Effect::ChangesNothing } else { Effect::Changes };
+            let judged = Judged { writes: own.writes, reads: own.reads, ..Judged::of(effect) };
+            self.part(
+                fields,
+                self.names_of(&fields[0].text),
+                merge(judged, Judged::of(Effect::ChangesNothing)),
+                &context,
+            );
         }
         if !seen.keeps_input {
             context.input = None;
@@ -341,7 +363,11 @@ impl<'p> Judge<'p> {
         } else {
             Effect::Unknown
         };
-        self.part(fields, self.names_of(&fields[0].text), merge(Judged::of(effect), redirected), &context);
+        let mut judged = Judged::of(effect);
+        if let shells::Code::File(file) = &code {
+            judged.reads.push(file.clone());
+        }
+        self.part(fields, self.names_of(&fields[0].text), merge(judged, redirected), &context);
         context.through.push(fields[0].text.clone());
         context.depth += 1;
         match code {
@@ -351,7 +377,9 @@ impl<'p> Judge<'p> {
                 Some(text) => self.read_code(Some(&Field::literal(&text)), &context),
                 None => self.unknowable(UnknowableKind::Code, &context.text.clone(), &context),
             },
-            shells::Code::Elsewhere => self.unknowable(UnknowableKind::Code, &context.text.clone(), &context),
+            shells::Code::Elsewhere | shells::Code::File(_) => {
+                self.unknowable(UnknowableKind::Code, &context.text.clone(), &context);
+            }
             shells::Code::Alias => self.unknowable(UnknowableKind::Shadow, &context.text.clone(), &context),
         }
     }
@@ -418,7 +446,8 @@ impl<'p> Judge<'p> {
                 None => self.unknowable(UnknowableKind::Code, &context.text, context),
             }
         }
-        if let Some(script) = script {
+        let edited = |script: &String| judged.writes.iter().any(|field| field.text == *script);
+        if let Some(script) = script.filter(|script| !edited(script)) {
             self.ran.push((script, context.clone()));
         }
         let open = arguments.iter().any(Field::is_open);
@@ -484,63 +513,6 @@ impl<'p> Judge<'p> {
         }
     }
 
-    /// `git -c alias.x=!code x`, and other configuration that names a program.
-    fn git(&mut self, arguments: &[Field], judged: &mut Judged, context: &Context) {
-        for (at, field) in arguments.iter().enumerate() {
-            let value = match field.text.as_str() {
-                "-c" | "--config-env" => arguments.get(at + 1).map(|next| next.text.as_str()),
-                text if text.starts_with("-c") && text.contains('=') => Some(&text[2..]),
-                text => text.strip_prefix("--config-env="),
-            };
-            let Some((key, value)) = value.and_then(|value| value.split_once('=')) else { continue };
-            let mut inner = context.clone();
-            inner.through.push(format!("git -c {key}"));
-            inner.depth += 1;
-            if let Some(code) = value.strip_prefix('!') {
-                self.read_code(Some(&Field { known: field.known, ..Field::literal(code) }), &inner);
-            } else if key.to_lowercase().starts_with("alias.") {
-                self.read_code(Some(&Field::literal(&format!("git {value}"))), &inner);
-            } else if git_runs(&key.to_lowercase()) {
-                self.read_code(Some(&Field { known: field.known, ..Field::literal(value) }), &inner);
-            }
-        }
-        if arguments
-            .iter()
-            .take_while(|field| field.text.starts_with('-') || field.text.contains('='))
-            .any(|field| field.text.starts_with("-C"))
-        {
-            judged.unsure();
-        }
-        // `rebase --exec`, `bisect run`, `filter-branch`, `submodule foreach`.
-        let words: Vec<&str> = arguments.iter().map(|field| field.text.as_str()).collect();
-        let code = words
-            .iter()
-            .position(|word| matches!(*word, "-x" | "--exec"))
-            .filter(|_| words.contains(&"rebase"))
-            .map(|at| at + 1);
-        let foreach = words
-            .windows(2)
-            .position(|two| matches!(two, ["submodule", "foreach"] | ["bisect", "run"]))
-            .map(|at| at + 2);
-        if let Some(at) = code.or(foreach) {
-            let mut inner = context.clone();
-            inner.through.push("git".to_string());
-            inner.depth += 1;
-            let text = arguments[at.min(arguments.len())..]
-                .iter()
-                .map(|field| field.text.as_str())
-                .collect::<Vec<_>>()
-                .join(" ");
-            let open = arguments[at.min(arguments.len())..].iter().any(Field::is_open);
-            self.read_code(Some(&Field { known: open.then_some(0), ..Field::literal(&text) }), &inner);
-        }
-        if words.contains(&"filter-branch")
-            || words.iter().any(|word| word.starts_with("--exec=") && words.contains(&"rebase"))
-        {
-            self.unknowable(UnknowableKind::Code, &context.text, context);
-        }
-    }
-
     /// Whether the first arguments of a program that is in no table name one that is.
     fn may_run(&self, arguments: &[Field]) -> bool {
         let common = ["test", "install", "help", "info", "build", "run", "start", "stop", "time", "true", "false"];
@@ -583,6 +555,11 @@ impl<'p> Judge<'p> {
     }
 
     fn part(&mut self, fields: &[Field], names: Vec<String>, judged: Judged, context: &Context) {
+        let named = if judged.knows_files {
+            Vec::new()
+        } else {
+            mentions::paths(fields.get(1..).unwrap_or_default(), judged.code.as_deref(), &judged)
+        };
         let mut part = Part {
             words: fields.iter().map(|field| field.text.clone()).collect(),
             names,
@@ -598,7 +575,14 @@ impl<'p> Judge<'p> {
             risky: context.risky.iter().cloned().chain(judged.risky).collect(),
             unresolved: fields.iter().enumerate().filter(|(_, field)| field.is_open()).map(|(at, _)| at).collect(),
             code: judged.code,
+            own_writes: Vec::new(),
+            may_open: Vec::new(),
         };
+        let mut ignored = Vec::new();
+        self.places.resolve(&judged.writes[..judged.own_writes], &mut part.own_writes, &mut ignored);
+        if part.effect == Effect::Unknown {
+            self.places.resolve(&named, &mut part.may_open, &mut ignored);
+        }
         self.places.resolve(&judged.reads, &mut part.reads, &mut part.unresolved_paths);
         self.places.resolve(&judged.writes, &mut part.writes, &mut part.unresolved_paths);
         self.written.extend(judged.writes.iter().map(|field| field.text.trim_start_matches("./").to_string()));
@@ -625,43 +609,6 @@ fn fills(simple: &Simple) -> bool {
     program.is_some_and(|program| ["read", "mapfile", "readarray", "printf", "getopts"].contains(&program.as_str()))
 }
 
-/// Configuration of git whose value is a command.
-fn git_runs(key: &str) -> bool {
-    [
-        "core.pager",
-        "core.editor",
-        "core.sshcommand",
-        "core.fsmonitor",
-        "core.hookspath",
-        "core.askpass",
-        "core.gitproxy",
-        "sequence.editor",
-        "diff.external",
-        "credential.helper",
-        "gpg.program",
-    ]
-    .contains(&key)
-        || key.starts_with("pager.")
-        || [
-            "textconv",
-            ".command",
-            ".cmd",
-            ".clean",
-            ".smudge",
-            ".process",
-            ".program",
-            ".driver",
-            ".uploadpack",
-            ".receivepack",
-            ".helper",
-            ".path",
-            ".vcs",
-            ".proxy",
-        ]
-        .iter()
-        .any(|end| key.ends_with(end))
-}
-
 /// Whether a text has a substitution in it, for whoever evaluates it.
 fn holds_code(text: &str) -> bool {
     text.contains("$(") || text.contains('`') || text.contains("<(") || text.contains("${")
@@ -673,6 +620,7 @@ fn merge(mut judged: Judged, redirected: Judged) -> Judged {
         (Effect::ChangesNothing, effect) => effect,
         (effect, _) => effect,
     };
+    judged.own_writes = judged.writes.len();
     judged.reads.extend(redirected.reads);
     judged.writes.extend(redirected.writes);
     judged.hosts.extend(redirected.hosts);

@@ -12,11 +12,24 @@ pub(crate) struct Judged {
     pub(crate) writes: Vec<Field>,
     pub(crate) hosts: Vec<String>,
     pub(crate) code: Option<String>,
+    /// How many of `writes` the program makes by its arguments; the rest are redirections.
+    pub(crate) own_writes: usize,
+    /// Whether all files that its words name are among `reads` and `writes`.
+    pub(crate) knows_files: bool,
 }
 
 impl Judged {
     pub(crate) fn of(effect: Effect) -> Self {
-        Self { effect, risky: Vec::new(), reads: Vec::new(), writes: Vec::new(), hosts: Vec::new(), code: None }
+        Self {
+            effect,
+            risky: Vec::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            hosts: Vec::new(),
+            code: None,
+            own_writes: 0,
+            knows_files: effect != Effect::Unknown,
+        }
     }
 
     /// Notes an option that writes, runs or fetches.

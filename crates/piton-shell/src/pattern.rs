@@ -1,6 +1,7 @@
 //! Patterns of rules for commands: `git push *`, `git diff:*`.
 
 use crate::reading::Part;
+use crate::{spelling, wrappers};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
@@ -48,25 +49,42 @@ impl CommandPattern {
     /// Whether the pattern covers the part for certain: what is known only when it runs is covered by `*` alone. This is
     /// what an `allow` needs, but not all of it ([`CommandPattern::permits`]).
     pub fn matches(&self, part: &Part) -> bool {
-        self.candidates(part).iter().any(|words| {
-            let text: Vec<Letter> = letters(words, &part.unresolved, part.words.len(), false);
-            self.covers(&text, false)
-        })
+        behind_wrappers(part).any(|candidate| self.matches_as_written(&candidate))
     }
 
-    /// Whether the pattern could cover the part, with anything in place of what is known only when it runs. This is what
-    /// a `deny` and an `ask` need.
+    /// Whether the pattern could cover the part, with anything in place of what is known only when it runs, and whatever
+    /// options stand between its words. This is what a `deny` and an `ask` need.
     pub fn could_match(&self, part: &Part) -> bool {
-        self.candidates(part).iter().any(|words| {
-            let text: Vec<Letter> = letters(words, &part.unresolved, part.words.len(), true);
-            self.covers(&text, true)
+        let pattern = self.letters();
+        behind_wrappers(part).flat_map(Candidate::respelled).any(|candidate| {
+            let words = candidate.letters(true);
+            covers(&pattern, &words, Any::IsAnything)
+                || self.open_end && covers(&with_more(&pattern), &words, Any::IsAnything)
         })
     }
 
-    /// Whether an `allow` with this pattern covers the part: it matches, and names every [risky](Part::risky) word literally.
+    /// Whether an `allow` with this pattern covers the part: it matches, it names every [risky](Part::risky) word literally,
+    /// and behind a wrapper it names the program, too. Only what is there to run something in a place of its own (`sudo`,
+    /// `npx`, `docker exec`) may be named without that.
     pub fn permits(&self, part: &Part) -> bool {
         let named: Vec<&str> = self.text.split(' ').collect();
-        part.risky.iter().all(|word| named.contains(&word.as_str())) && self.matches(part)
+        let literal = named.iter().take_while(|word| !word.contains('*')).count();
+        let names_program = |candidate: &Candidate<'_>| {
+            let strict = candidate.through.iter().any(|wrapper| !wrappers::is_place(wrapper));
+            !strict || literal > candidate.through.iter().map(|wrapper| wrapper.split(' ').count()).sum()
+        };
+        part.risky.iter().all(|word| named.contains(&word.as_str()))
+            && behind_wrappers(part).any(|candidate| names_program(&candidate) && self.matches_as_written(&candidate))
+    }
+
+    fn matches_as_written(&self, candidate: &Candidate<'_>) -> bool {
+        let words: Vec<Spelled> = candidate.letters(false);
+        let pattern = self.letters();
+        covers(&pattern, &words, Any::IsItself) || self.open_end && covers(&with_more(&pattern), &words, Any::IsItself)
+    }
+
+    fn letters(&self) -> Vec<Letter> {
+        self.text.chars().map(|c| if c == '*' { Letter::Any } else { Letter::Char(c) }).collect()
     }
 
     /// Whether one is more particular than the other: it has more that is literal, then less that is open. A total order up to
@@ -78,29 +96,6 @@ impl CommandPattern {
     fn particular(&self) -> (usize, bool, usize) {
         let literal = self.text.chars().filter(|c| *c != '*').count();
         (literal, !self.open_end, usize::MAX - self.text.matches('*').count())
-    }
-
-    /// The command under each name of its program, alone and behind its wrappers.
-    fn candidates(&self, part: &Part) -> Vec<Vec<String>> {
-        let mut all = Vec::new();
-        let named = |name: &String| [std::slice::from_ref(name), part.words.get(1..).unwrap_or_default()].concat();
-        for words in part.names.iter().map(named) {
-            for outer in 0..part.through.len() {
-                all.push([&part.through[outer..], &words].concat());
-            }
-            all.push(words);
-        }
-        all
-    }
-
-    fn covers(&self, text: &[Letter], open_is_any: bool) -> bool {
-        let mut pattern: Vec<Letter> =
-            self.text.chars().map(|c| if c == '*' { Letter::Any } else { Letter::Char(c) }).collect();
-        if covers(&pattern, text, open_is_any) {
-            return true;
-        }
-        pattern.extend([Letter::Char(' '), Letter::Any]);
-        self.open_end && covers(&pattern, text, open_is_any)
     }
 }
 
@@ -125,49 +120,120 @@ enum Letter {
     Any,
 }
 
-/// The words with blanks between. An unresolved word is open; with `vanishes` so is the blank before it, for it may be none.
-fn letters(words: &[String], unresolved: &[usize], own: usize, vanishes: bool) -> Vec<Letter> {
-    let before = words.len() - own.min(words.len());
-    let mut text = Vec::new();
-    for (at, word) in words.iter().enumerate() {
-        let open = at >= before && unresolved.contains(&(at - before));
-        if at > 0 && !(open && vanishes) {
-            text.push(Letter::Char(' '));
-        }
-        if open {
-            text.push(Letter::Any);
-        } else {
-            text.extend(word.chars().map(Letter::Char));
-        }
-    }
-    text
+/// What is open in a command stands for, to a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Any {
+    /// Any text that fits.
+    IsAnything,
+    /// Only what `*` covers.
+    IsItself,
 }
 
-/// Whether a pattern covers a text. Where `open_is_any`, what is open in the text stands for any text that fits.
-fn covers(pattern: &[Letter], text: &[Letter], open_is_any: bool) -> bool {
-    // Row by row over the text: `reached[i]` says that the first `i` letters of the pattern are used up.
-    let mut reached: Vec<bool> = vec![false; pattern.len() + 1];
-    reached[0] = true;
-    skip_stars(pattern, &mut reached);
-    for letter in text {
-        let mut next = vec![false; pattern.len() + 1];
-        for (at, _) in reached.iter().enumerate().filter(|(_, reached)| **reached) {
-            match (letter, pattern.get(at)) {
-                (_, Some(Letter::Any)) => next[at] = true,
-                (Letter::Char(c), Some(Letter::Char(p))) => next[at + 1] |= c == p,
-                (Letter::Char(_), None) => {}
-                (Letter::Any, _) if open_is_any => next[at..].fill(true),
-                (Letter::Any, _) => {}
-            }
-            if *letter == Letter::Any && open_is_any {
-                next[at..].fill(true);
-                break;
-            }
-        }
-        skip_stars(pattern, &mut next);
-        reached = next;
+/// A command as a pattern may mean it: the wrappers that it names, and the words.
+#[derive(Debug, Clone)]
+struct Candidate<'p> {
+    through: &'p [String],
+    words: Vec<&'p str>,
+    unresolved: &'p [usize],
+}
+
+/// A word, with the blank before it, and how many words from it on a pattern may leave out.
+#[derive(Debug)]
+struct Spelled {
+    letters: Vec<Letter>,
+    skips: &'static [usize],
+}
+
+/// The command under each name of its program, alone and behind its wrappers.
+fn behind_wrappers(part: &Part) -> impl Iterator<Item = Candidate<'_>> {
+    let rest = part.words.get(1..).unwrap_or_default();
+    part.names.iter().flat_map(move |name| {
+        let words: Vec<&str> = std::iter::once(name.as_str()).chain(rest.iter().map(String::as_str)).collect();
+        (0..=part.through.len()).map(move |outer| Candidate {
+            through: &part.through[outer..],
+            words: words.clone(),
+            unresolved: &part.unresolved,
+        })
+    })
+}
+
+impl<'p> Candidate<'p> {
+    /// The command, and each other spelling of it: `git-push`, `python -m pip install`, `npm i`.
+    fn respelled(self) -> Vec<Self> {
+        let mut all: Vec<Self> = spelling::others(&self.words)
+            .into_iter()
+            .map(|words| {
+                // Where words are taken out the places of what is open are others; the command itself has them.
+                let unresolved = if words.len() == self.words.len() { self.unresolved } else { &[] };
+                Self { through: self.through, words, unresolved }
+            })
+            .collect();
+        all.push(self);
+        all
     }
-    reached[pattern.len()]
+
+    /// Its words with blanks between. A word that is not resolved is open; with `may_skip` so is the blank before it, for the word
+    /// may be none, and options may be left out.
+    fn letters(&self, may_skip: bool) -> Vec<Spelled> {
+        let outer = self.through.iter().map(|wrapper| (wrapper.as_str(), false, &[][..]));
+        let own = self.words.iter().enumerate().map(|(at, word)| {
+            let skips = if may_skip { spelling::skips(&self.words, at) } else { &[] };
+            (*word, self.unresolved.contains(&at), skips)
+        });
+        let spelled = outer.chain(own).enumerate().map(|(at, (word, is_open, skips))| {
+            let blank = (at > 0 && !(is_open && may_skip)).then_some(Letter::Char(' '));
+            let text: Vec<Letter> = if is_open { vec![Letter::Any] } else { word.chars().map(Letter::Char).collect() };
+            Spelled { letters: blank.into_iter().chain(text).collect(), skips }
+        });
+        spelled.collect()
+    }
+}
+
+/// The pattern with more words behind it.
+fn with_more(pattern: &[Letter]) -> Vec<Letter> {
+    [pattern, &[Letter::Char(' '), Letter::Any]].concat()
+}
+
+/// Whether a pattern covers a command.
+fn covers(pattern: &[Letter], words: &[Spelled], any: Any) -> bool {
+    // Row by row over the words: `rows[k][i]` says that the first `i` letters of the pattern are used up before word `k`.
+    let mut rows = vec![vec![false; pattern.len() + 1]; words.len() + 1];
+    rows[0][0] = true;
+    skip_stars(pattern, &mut rows[0]);
+    for (at, word) in words.iter().enumerate() {
+        let row = std::mem::take(&mut rows[at]);
+        if !row.contains(&true) {
+            continue;
+        }
+        for skip in word.skips.iter().filter(|skip| at + **skip <= words.len()) {
+            merge(&mut rows[at + skip], &row);
+        }
+        let next = word.letters.iter().fold(row, |row, letter| step(pattern, &row, *letter, any));
+        merge(&mut rows[at + 1], &next);
+    }
+    rows[words.len()][pattern.len()]
+}
+
+fn merge(into: &mut [bool], row: &[bool]) {
+    into.iter_mut().zip(row).for_each(|(to, from)| *to |= from);
+}
+
+/// Where a pattern may be after one more letter of the text.
+fn step(pattern: &[Letter], reached: &[bool], letter: Letter, any: Any) -> Vec<bool> {
+    let mut next = vec![false; pattern.len() + 1];
+    for (at, _) in reached.iter().enumerate().filter(|(_, reached)| **reached) {
+        if letter == Letter::Any && any == Any::IsAnything {
+            next[at..].fill(true);
+            break;
+        }
+        match (letter, pattern.get(at)) {
+            (_, Some(Letter::Any)) => next[at] = true,
+            (Letter::Char(c), Some(Letter::Char(p))) => next[at + 1] |= c == *p,
+            (Letter::Char(_), None) | (Letter::Any, _) => {}
+        }
+    }
+    skip_stars(pattern, &mut next);
+    next
 }
 
 /// A star may stand for nothing.

@@ -43,7 +43,8 @@ impl Places {
             let place = match field.known {
                 None => Some(field.text.as_str()),
                 Some(_) if field.home && !field.text.starts_with("~/") => None,
-                Some(end) if field.only_wildcards => folder_before(&field.text, end),
+                // A pattern stands for itself: rules see what it could become.
+                Some(end) if field.only_wildcards => folder_before(&field.text, end).map(|_| field.text.as_str()),
                 Some(end) if field.text.ends_with("{}") => folder_before(&field.text, end),
                 Some(_) => None,
             };

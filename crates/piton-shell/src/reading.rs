@@ -32,10 +32,14 @@ pub struct Part {
     pub span: Range<usize>,
     /// What is known about its effect.
     pub effect: Effect,
-    /// Files and folders that it names and reads, as spelled; of a pattern with wildcards, the folder before the first.
+    /// Files and folders that it names and reads, as spelled; `src/*` stands for whatever it becomes.
     pub reads: Vec<String>,
     /// Files and folders that it names and writes, redirections included, as spelled.
     pub writes: Vec<String>,
+    /// Of `writes`, those that the program makes by its arguments. The others are redirections.
+    pub own_writes: Vec<String>,
+    /// Files and folders that it may open, as spelled: named by words whose role is not known, or in its code.
+    pub may_open: Vec<String>,
     /// Paths that only show when it runs (`$file`, `../*/x`), as spelled.
     pub unresolved_paths: Vec<String>,
     /// Hosts that it names, as spelled, with `:port` where one is given.

@@ -21,7 +21,9 @@ pub(crate) enum Code {
     Text(Field),
     /// Its standard input.
     Input,
-    /// A file, another language, or a text that is known only when it runs.
+    /// A file.
+    File(Field),
+    /// Another language, or a text that is known only when it runs.
     Elsewhere,
     /// It gives a name another meaning.
     Alias,
@@ -47,9 +49,12 @@ pub(crate) fn code(name: &str, arguments: &[Field]) -> Code {
         "trap" => trap(arguments),
         "alias" if arguments.iter().all(|field| !field.is_open() && !field.text.contains('=')) => Code::None,
         "alias" => Code::Alias,
-        "source" | "." => Code::Elsewhere,
-        "at" | "batch" => Code::Input,
         "crontab" if arguments.iter().any(|field| field.text == "-l") => Code::None,
+        "source" | "." | "crontab" => {
+            let file = arguments.iter().find(|field| !field.text.starts_with('-'));
+            file.map_or(Code::Elsewhere, |file| Code::File(file.clone()))
+        }
+        "at" | "batch" => Code::Input,
         "su" | "runuser" | "script" => behind_c(arguments),
         name if READ.contains(&name) => shell(arguments),
         _ => Code::Elsewhere,
@@ -125,7 +130,7 @@ fn shell(arguments: &[Field]) -> Code {
     match arguments.get(at) {
         Some(code) if text => Code::Text(code.clone()),
         None if text => Code::None,
-        Some(_) if !input => Code::Elsewhere,
+        Some(file) if !input => Code::File(file.clone()),
         Some(_) | None => Code::Input,
     }
 }

@@ -1,8 +1,9 @@
 //! Programs with a grammar of their own: `find`, `sed`, `awk` and other languages, `curl` and `wget`.
 
-use crate::expand::Field;
+use crate::expand::{Field, tail};
 use crate::judged::{Judged, host};
 use crate::reading::Effect;
+use crate::{arguments, awk, sed};
 
 const AWKS: &[&str] = &["awk", "gawk", "mawk", "nawk", "original-awk", "goawk"];
 /// Interpreters with the options behind which code stands.
@@ -48,12 +49,12 @@ fn flags(name: &str) -> Option<&'static str> {
 pub(crate) fn judge(name: &str, arguments: &[Field]) -> Option<Judged> {
     Some(match name {
         "find" | "gfind" => find(arguments),
-        "sed" | "gsed" => sed(arguments),
+        "sed" | "gsed" => sed::judge(arguments),
         "curl" | "wget" => fetch(name, arguments),
         "dd" => dd(arguments),
         "unset" | "read" => Judged::of(Effect::ChangesNothing),
-        name if AWKS.contains(&name) => awk(arguments),
-        name => interpreter(arguments, flags(name)?),
+        name if AWKS.contains(&name) => awk::judge(arguments),
+        name => interpreter(name, arguments, flags(name)?),
     })
 }
 
@@ -91,8 +92,9 @@ fn starts(text: &str, flag: &str) -> bool {
         || (flag.starts_with("--") && text.starts_with(&format!("{flag}=")))
 }
 
-fn interpreter(arguments: &[Field], flags: &str) -> Judged {
+fn interpreter(name: &str, arguments: &[Field], flags: &str) -> Judged {
     let mut judged = Judged::of(Effect::Unknown);
+    arguments::judge(name, arguments, &mut judged);
     let mut code = Vec::new();
     for (at, field) in arguments.iter().enumerate() {
         if flags.split_whitespace().any(|flag| starts(&field.text, flag)) {
@@ -106,63 +108,6 @@ fn interpreter(arguments: &[Field], flags: &str) -> Judged {
     judged
 }
 
-fn awk(arguments: &[Field]) -> Judged {
-    let mut judged = Judged::of(Effect::ChangesNothing);
-    let (mut at, mut program) = (0, None);
-    while let Some(field) = arguments.get(at) {
-        let text = field.text.as_str();
-        match text {
-            "-F" | "-v" | "--field-separator" | "--assign" => at += 1,
-            "--" => {
-                at += 1;
-                break;
-            }
-            text if text.starts_with("-F")
-                || text.starts_with("-v")
-                || text.starts_with("--field-separator=")
-                || text.starts_with("--assign=") => {}
-            "--posix" | "--traditional" | "--re-interval" | "--sandbox" | "-S" | "-P" => {}
-            text if text.starts_with('-') && text.len() > 1 => {
-                judged.acts(text);
-                judged.code = Some(arguments.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" "));
-                return judged;
-            }
-            _ => break,
-        }
-        at += 1;
-    }
-    if let Some(field) = arguments.get(at) {
-        program = Some(field);
-    }
-    let Some(program) = program else { return judged };
-    let text = &program.text;
-    let quiet = !["system", "|", ">", "getline", "@", "close", "print >"].iter().any(|risk| text.contains(risk))
-        || only_compares(text);
-    if program.is_open() || !quiet {
-        judged.effect = Effect::Unknown;
-    }
-    judged.code = Some(text.clone());
-    judged
-        .reads
-        .extend(arguments.get(at + 1..).unwrap_or_default().iter().filter(|field| !field.text.contains('=')).cloned());
-    judged
-}
-
-/// Whether every `>` and `|` of an awk program compares: `$1 > 5 {print}`, `a || b`.
-fn only_compares(text: &str) -> bool {
-    if ["system", "getline", "@", "print", "close"].iter().any(|word| text.contains(word)) {
-        let condition = text.split('{').next().unwrap_or_default();
-        let body = &text[condition.len()..];
-        let calm = !condition.contains("print")
-            && !["system", "getline", "@", "close", ">", "|"].iter().any(|risk| body.contains(risk))
-            && !condition.contains("system")
-            && !condition.contains("getline")
-            && !condition.contains('@');
-        return calm && !condition.replace("||", "").contains('|');
-    }
-    !text.replace("||", "").contains('|')
-}
-
 fn dd(arguments: &[Field]) -> Judged {
     let mut judged = Judged::of(Effect::Changes);
     for field in arguments {
@@ -173,12 +118,6 @@ fn dd(arguments: &[Field]) -> Judged {
         }
     }
     judged
-}
-
-/// The end of a field, as open as the field.
-fn tail(field: &Field, text: &str) -> Field {
-    let cut = field.text.len() - text.len();
-    Field { text: text.to_string(), known: field.known.map(|known| known.saturating_sub(cut)), ..field.clone() }
 }
 
 /// Tests and actions of `find` that change nothing, with one value.
@@ -213,6 +152,7 @@ fn find(arguments: &[Field]) -> Judged {
             }
             // What they run is looked at by itself.
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                judged.risky.push(text.to_string());
                 let end = arguments[at..].iter().position(|field| matches!(field.text.as_str(), ";" | "+"));
                 at += end.unwrap_or(arguments.len());
             }
@@ -262,181 +202,36 @@ fn found(field: &Field) -> Field {
     Field { known: Some(known), splits: false, ..field.clone() }
 }
 
-fn sed(arguments: &[Field]) -> Judged {
-    let mut judged = Judged::of(Effect::ChangesNothing);
-    let (mut scripts, mut operands) = (Vec::new(), Vec::new());
-    let mut at = 0;
-    let mut ended = false;
-    while let Some(field) = arguments.get(at) {
-        let text = field.text.as_str();
-        match text {
-            "--" => ended = true,
-            _ if ended || !text.starts_with('-') || text == "-" => operands.push(field),
-            "-e" | "--expression" => {
-                scripts.extend(arguments.get(at + 1));
-                at += 1;
-            }
-            "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "-nE" | "-En" | "-nr" | "-rn" | "-ne" | "-Ee" | "-nEe"
-            | "--quiet" | "--silent" | "--regexp-extended" | "--posix" | "--sandbox" | "--separate"
-            | "--unbuffered" | "--null-data" | "--debug" => {
-                if text.ends_with('e') && !text.starts_with("--") {
-                    scripts.extend(arguments.get(at + 1));
-                    at += 1;
-                }
-            }
-            "-l" | "--line-length" => at += 1,
-            _ if text.starts_with("-i")
-                || text.starts_with("--in-place")
-                || (!text.starts_with("--") && text.contains('i')) =>
-            {
-                judged.acts(text);
-            }
-            _ => {
-                judged.acts(text);
-                judged.effect = Effect::Unknown;
-            }
-        }
-        at += 1;
-    }
-    if scripts.is_empty() && !operands.is_empty() {
-        scripts.push(operands.remove(0));
-    }
-    if scripts.iter().any(|script| script.is_open() || !quiet_script(&script.text))
-        || operands.iter().any(|field| field.may_be_option())
-    {
-        judged.unsure();
-        judged.code = Some(scripts.iter().map(|script| script.text.as_str()).collect::<Vec<_>>().join("\n"));
-    }
-    let files = operands.into_iter().cloned();
-    if judged.risky.is_empty() {
-        judged.reads.extend(files);
-    } else {
-        judged.writes.extend(files);
-    }
-    judged
-}
-
-/// Whether a sed script is of a plain form: addresses with `p`, `d`, `q`, `=`, and `s/…/…/` with the flags `g`, `i`, `p` and numbers.
-fn quiet_script(script: &str) -> bool {
-    script.split([';', '\n']).all(|command| quiet_command(command.trim())) || quiet_command(script.trim())
-}
-
-fn quiet_command(command: &str) -> bool {
-    let Some(rest) = past_addresses(command) else { return false };
-    let rest = rest.trim_start().trim_start_matches('!').trim();
-    match rest.chars().next() {
-        None => command.is_empty(),
-        Some('p' | 'd' | '=' | 'P' | 'D' | 'n' | 'N' | 'h' | 'H' | 'g' | 'G' | 'x' | 'l') => rest.len() == 1,
-        Some('q' | 'Q') => rest[1..].trim().chars().all(|c| c.is_ascii_digit()),
-        Some('s' | 'y') => substitution(&rest[1..]),
-        Some(_) => false,
-    }
-}
-
-fn substitution(rest: &str) -> bool {
-    let Some(separator) = rest.chars().next().filter(|c| c.is_ascii_punctuation() && *c != '\\') else { return false };
-    let mut escaped = false;
-    let (mut seen, mut flags) = (0, "");
-    for (at, c) in rest.char_indices() {
-        if escaped {
-            escaped = false;
-        } else if c == '\\' {
-            escaped = true;
-        } else if c == separator {
-            seen += 1;
-            if seen == 3 {
-                flags = &rest[at + 1..];
-                break;
-            }
-        }
-    }
-    seen == 3 && flags.trim().chars().all(|c| matches!(c, 'g' | 'i' | 'I' | 'p' | 'm' | 'M' | '0'..='9'))
-}
-
-/// What stands behind `1,$`, `/a/,/b/`, `3`.
-fn past_addresses(command: &str) -> Option<&str> {
-    let mut rest = command;
-    loop {
-        rest = match rest.chars().next() {
-            Some('0'..='9' | '$' | '+' | '~') => {
-                rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '$' | '+' | '~'))
-            }
-            Some('/') => {
-                let mut escaped = false;
-                let end = rest[1..].char_indices().find(|(_, c)| {
-                    let end = *c == '/' && !escaped;
-                    escaped = *c == '\\' && !escaped;
-                    end
-                })?;
-                rest[end.0 + 2..].trim_start_matches('I')
-            }
-            _ => return Some(rest),
-        };
-        match rest.trim_start().strip_prefix(',') {
-            Some(next) => rest = next.trim_start(),
-            None => return Some(rest),
-        }
-    }
-}
-
+/// `curl`, `wget`: what they fetch, send and write.
 fn fetch(name: &str, arguments: &[Field]) -> Judged {
     let mut judged = Judged::of(Effect::Changes);
+    let operands = arguments::judge(name, arguments, &mut judged);
+    for field in operands {
+        match field.text.strip_prefix("file://") {
+            Some(path) => judged.reads.push(tail(field, path)),
+            None => judged.hosts.extend(host(&field.text)),
+        }
+    }
     for (at, field) in arguments.iter().enumerate() {
         let text = field.text.as_str();
-        let next = arguments.get(at + 1);
-        let outputs: &[&str] = if name == "curl" {
-            &[
-                "-o",
-                "--output",
-                "-c",
-                "--cookie-jar",
-                "-D",
-                "--dump-header",
-                "--trace",
-                "--trace-ascii",
-                "--output-dir",
-                "--hsts",
-                "--alt-svc",
-                "--etag-save",
-                "--libcurl",
-                "--stderr",
-            ]
-        } else {
-            &["-O", "--output-document", "-o", "--output-file", "-a", "-P", "--directory-prefix", "--save-cookies"]
-        };
-        let inputs: &[&str] = &[
-            "-K",
-            "--config",
-            "-T",
-            "--upload-file",
-            "--netrc-file",
-            "-i",
-            "--input-file",
-            "--post-file",
-            "--body-file",
-        ];
-        if outputs.contains(&text) {
-            judged.writes.extend(next.cloned());
-        } else if inputs.contains(&text) {
-            judged.reads.extend(next.cloned());
+        let is_value = at > 0 && arguments[at - 1].text.starts_with('-');
+        // What is sent from a file: `-d @file`, `-d@file`, `-F name=@file`, `-F name=<file`.
+        let sent = if is_value { text.strip_prefix('@') } else { None }
+            .or_else(|| text.split_once("=@").map(|(_, path)| path))
+            .or_else(|| text.split_once("=<").map(|(_, path)| path))
+            .or_else(|| text.strip_prefix('-').and_then(|letters| letters.split_once('@')).map(|(_, path)| path));
+        if let Some(path) = sent.filter(|path| !path.is_empty() && !text.contains("://")) {
+            judged.reads.push(tail(field, path.split(';').next().unwrap_or(path)));
             judged.risky.push(text.to_string());
-        } else if let Some((option, value)) =
-            text.split_once('=').filter(|(option, _)| outputs.contains(option) || inputs.contains(option))
+        }
+        let sends = ["-T", "--upload-file", "--post-file", "--body-file", "-i", "--input-file", "--netrc-file"];
+        if sends.iter().any(|option| text == *option || text.starts_with(&format!("{option}="))) {
+            judged.risky.push(text.to_string());
+        }
+        if let Some(url) =
+            text.strip_prefix("--url=").or_else(|| (at > 0 && arguments[at - 1].text == "--url").then_some(text))
         {
-            let list = if outputs.contains(&option) { &mut judged.writes } else { &mut judged.reads };
-            list.push(tail(field, value));
-        } else if let Some(path) = text.strip_prefix('@').filter(|_| at > 0 && arguments[at - 1].text.starts_with('-'))
-        {
-            judged.reads.push(tail(field, path));
-        } else if !text.starts_with('-')
-            && (text.contains("://") || text.contains('.') || text.starts_with("localhost"))
-        {
-            let value = at > 0
-                && matches!(
-                    arguments[at - 1].text.as_str(),
-                    "-H" | "--header" | "-d" | "--data" | "-A" | "--user-agent" | "-u" | "-o" | "-O" | "-X"
-                );
-            judged.hosts.extend(host(text).filter(|_| !value));
+            judged.hosts.extend(host(url));
         }
     }
     judged

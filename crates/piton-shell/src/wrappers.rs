@@ -58,6 +58,70 @@ pub(crate) struct Seen {
     pub(crate) elevates: bool,
     /// Whether the command reads the wrapper's input.
     pub(crate) keeps_input: bool,
+    /// What its own options do.
+    pub(crate) own: Own,
+}
+
+/// What the options of a wrapper do beside running the command.
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    /// Options that run something, or take orders from elsewhere.
+    pub(crate) risky: Vec<String>,
+    /// Texts that it gives to a shell.
+    pub(crate) code: Vec<Field>,
+    pub(crate) writes: Vec<Field>,
+    pub(crate) reads: Vec<Field>,
+}
+
+/// Options of wrappers that do something themselves: those that run or load something, those whose value is code for a shell,
+/// and those whose value is a file that is written or read. Letters and names without dashes.
+const OWN_OPTIONS: &[(&str, &str, &str, &str, &str)] = &[
+    ("ssh", "F I S o E m", "o", "E", "F i"),
+    (
+        "hyperfine",
+        "prepare p setup s conclude C cleanup c shell S",
+        "prepare p setup s conclude C cleanup c",
+        "export-json export-markdown export-csv",
+        "",
+    ),
+    ("parallel", "rpl sshlogin S sshloginfile profile J tmpdir", "", "results joblog", "a arg-file"),
+    ("xargs gxargs", "", "", "", "a arg-file"),
+    ("npx bunx pnpx npm pnpm yarn", "c call shell-auto-fallback", "c call", "", ""),
+    ("strace ltrace", "o", "", "o", ""),
+    ("time perf", "", "", "o output", ""),
+    ("valgrind", "", "", "log-file xml-file", "suppressions"),
+    ("xvfb-run", "f auth-file", "", "e error-file", ""),
+    ("systemd-run", "p property E setenv M machine H host", "", "", ""),
+    ("uv", "with-editable with-requirements directory project env-file index python", "", "", "with-requirements"),
+    ("docker podman", "privileged env-file", "", "", "env-file"),
+    ("sudo", "C c D R t T", "", "", ""),
+];
+
+/// What an option of a wrapper does by [`OWN_OPTIONS`].
+fn own_option(program: &str, word: &str, name: &str, value: Option<Field>, own: &mut Own) {
+    let letter = if word.starts_with("--") { name } else { &name[name.len().saturating_sub(1)..] };
+    let has = |list: &str, word: &str| list.split(' ').any(|known| !known.is_empty() && known == word);
+    let Some((_, runs, code, writes, reads)) = OWN_OPTIONS.iter().find(|row| has(row.0, program)) else { return };
+    if has(runs, letter) {
+        own.risky.push(word.to_string());
+    }
+    let Some(value) = value else { return };
+    if has(writes, letter) {
+        own.writes.push(value.clone());
+    }
+    if has(reads, letter) {
+        own.reads.push(value.clone());
+    }
+    if has(code, letter) {
+        // Of `-o ProxyCommand=code` what is behind the sign; other settings are no code.
+        let setting = value.text.split_once(['=', ' ']).filter(|_| program == "ssh");
+        let is_code = |name: &str| name.to_lowercase().ends_with("command");
+        match setting {
+            Some((name, text)) if is_code(name) => own.code.push(crate::expand::tail(&value, text)),
+            None if program != "ssh" => own.code.push(value),
+            Some(_) | None => {}
+        }
+    }
 }
 
 const fn wrapper(
@@ -170,8 +234,8 @@ const WRAPPERS: &[Wrapper] = &[
     ),
     wrapper(
         "hyperfine",
-        "w:r:m:M:s:p:c:iN",
-        "warmup= runs= min-runs= max-runs= show-output ignore-failure style= prepare= cleanup= shell= export-json= export-markdown= export-csv= parameter-list=",
+        "w:r:m:M:s:p:c:C:S:iN",
+        "warmup= runs= min-runs= max-runs= show-output ignore-failure style= prepare= setup= conclude= cleanup= shell= export-json= export-markdown= export-csv= parameter-list=",
         0,
         &[Joins],
     ),
@@ -237,12 +301,18 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("busybox toybox", "", "", 0, &[KeepsInput]),
     wrapper("script/-c", "", "", 0, &[Joins]),
     wrapper("ssh", "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w:", "", 1, &[Joins, Elevates]),
-    wrapper("npx bunx pnpx", "yqp:", "yes no quiet package= no-install ignore-existing", 0, &[Elevates, KeepsInput]),
+    wrapper(
+        "npx bunx pnpx",
+        "yqp:c:",
+        "yes no quiet package= no-install ignore-existing call=",
+        0,
+        &[Elevates, KeepsInput],
+    ),
     wrapper("uvx pipx/run", "qvp:", "from= with= python= quiet spec=", 0, &[Elevates, KeepsInput]),
     wrapper(
         "npm/exec npm/x pnpm/exec pnpm/dlx yarn/exec yarn/dlx",
-        "ycp:",
-        "yes package= silent",
+        "yc:p:",
+        "yes package= silent call=",
         0,
         &[Elevates, KeepsInput],
     ),
@@ -300,6 +370,19 @@ pub(crate) fn is_wrapper(name: &str) -> bool {
     ROWS.get(name).is_some_and(|rows| rows.iter().any(|(subcommand, _)| subcommand.is_none()))
 }
 
+/// Whether a wrapper, as it is shown, is there to run something in a place of its own: as somebody else, in a container, in an
+/// environment. Whoever allows it means what it runs; of `timeout` and `find` nobody does.
+pub(crate) fn is_place(shown: &str) -> bool {
+    let mut words = shown.split(' ');
+    let program = words.next().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+    let second = words.next();
+    let fits = |(subcommand, wrapper): &Row| match subcommand {
+        None => wrapper.has(Elevates),
+        Some(subcommand) => second == Some(*subcommand),
+    };
+    ROWS.get(program).is_some_and(|rows| rows.iter().any(fits))
+}
+
 /// Looks through the wrapper that `name` is, if it is one. `fields[0]` is its own word.
 pub(crate) fn look_through(name: &str, fields: &[Field]) -> Option<Seen> {
     let second = fields.get(1).map(|field| field.text.as_str());
@@ -317,7 +400,8 @@ impl Wrapper {
     fn seen(&self, fields: &[Field], skip: usize) -> Seen {
         let mut assignments = Vec::new();
         let mut joins = self.has(Joins);
-        let start = self.start(fields, skip, &mut assignments, &mut joins);
+        let mut own = Own::default();
+        let start = self.start(fields, skip, &mut assignments, &mut joins, &mut own);
         let at = start.as_ref().map_or(fields.len(), |at| *at).min(fields.len());
         let shown: Vec<&str> = fields[..at].iter().map(|field| field.text.as_str()).collect();
         let mut rest = fields[at..].to_vec();
@@ -333,7 +417,7 @@ impl Wrapper {
             }
         };
         let keeps_input = self.has(KeepsInput);
-        Seen { inside, shown: shown.join(" "), assignments, elevates: self.has(Elevates), keeps_input }
+        Seen { inside, shown: shown.join(" "), assignments, elevates: self.has(Elevates), keeps_input, own }
     }
 
     /// Where the command begins.
@@ -343,6 +427,7 @@ impl Wrapper {
         skip: usize,
         assignments: &mut Vec<(String, String)>,
         joins: &mut bool,
+        own: &mut Own,
     ) -> Result<usize, Unclear> {
         let mut at = skip;
         if self.has(AfterDashes) {
@@ -362,6 +447,10 @@ impl Wrapper {
                     {
                         return Err(Unclear);
                     }
+                    let whole =
+                        value.map(|value| if words == 2 { fields[at + 1].clone() } else { Field::literal(value) });
+                    let program = fields[0].text.rsplit('/').next().unwrap_or_default();
+                    own_option(program, &field.text, &name, whole, own);
                     // `watch -x` runs the words as they are.
                     *joins &= !(fields[0].text.ends_with("watch") && matches!(name.as_str(), "x" | "exec"));
                     at += words;

@@ -34,6 +34,8 @@ pub(crate) enum CurrentFile {
 /// A change that was made.
 pub(crate) struct Changed {
     pub(crate) diff: Diff,
+    /// What else there is to tell the model, as whole lines.
+    pub(crate) note: String,
     pub(crate) metadata: Value,
 }
 
@@ -122,6 +124,7 @@ pub(crate) fn apply(tool: &str, target: &EditTarget, content: &[u8], cx: &ToolCo
     let after = hash_of(content);
     let before = target.now.hash().map(ToOwned::to_owned);
     let change = Replacement { path: target.path.clone(), before, after };
+    let others = cx.files.other_names(&target.path);
     cx.files
         .replace(&cx.call, &change, content)
         .map_err(|error| Outcome::failed(format!("{tool}: {} could not be written: {error}", target.shown)))?;
@@ -130,7 +133,12 @@ pub(crate) fn apply(tool: &str, target: &EditTarget, content: &[u8], cx: &ToolCo
     let mut metadata = facts(&change);
     metadata["added"] = json!(diff.added);
     metadata["removed"] = json!(diff.removed);
-    Ok(Changed { diff, metadata })
+    let note = match others {
+        0 => String::new(),
+        1 => "(The file has another name, a hard link: that still has the old content.)\n".to_owned(),
+        _ => format!("(The file has {others} other names, hard links: they still have the old content.)\n"),
+    };
+    Ok(Changed { diff, note, metadata })
 }
 
 /// What came of a change that had begun before a crash; `None` if it did not happen, so that it is to be made now.

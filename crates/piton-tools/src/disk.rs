@@ -97,6 +97,11 @@ impl Files for Disk {
         fs::read_dir(folder)?.take(most).map(named).collect()
     }
 
+    fn other_names(&self, path: &Path) -> u64 {
+        use std::os::unix::fs::MetadataExt as _;
+        fs::metadata(path).map_or(0, |meta| if meta.is_file() { meta.nlink().saturating_sub(1) } else { 0 })
+    }
+
     fn replace(&self, call: &CallId, change: &Replacement, content: &[u8]) -> io::Result<()> {
         if let Some(folder) = change.path.parent() {
             fs::create_dir_all(folder)?;

@@ -1,5 +1,9 @@
-//! `edit`: replaces an exact piece of a file the model has read. Works on bytes, so that everything it does not touch
-//! stays byte for byte as it is: line endings, a byte order mark, characters that are not UTF-8.
+//! `edit`: replaces pieces of a file the model has read, all of them or none. Works on bytes, so that everything it does
+//! not touch stays byte for byte as it is: line endings, a byte order mark, characters that are not UTF-8.
+
+mod closest;
+mod find;
+mod replace;
 
 use crate::change::{self, CurrentFile, EditTarget};
 use crate::input::lenient;
@@ -7,11 +11,13 @@ use crate::plan::{Look, Plan, QuestionDraft};
 use crate::tool::{ToolContext, blocking};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
-use memchr::memmem;
 use piton_core::call::{CallKind, Effects, Outcome};
 use piton_core::question::QuestionBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use find::{Hit, Miss, Way, find};
+pub use replace::{Edit as Replacing, Edited, Inexact, Refused, Why, replace};
 
 /// The tool.
 #[derive(Debug, Clone, Copy)]
@@ -26,28 +32,46 @@ pub struct Input {
     #[serde(alias = "filePath", alias = "file_path")]
     path: String,
     /// The exact text to replace, without line numbers; empty creates a new file
-    #[serde(alias = "oldString")]
-    old_string: String,
+    #[serde(default, alias = "oldString", alias = "old", alias = "old_text", alias = "oldText")]
+    old_string: Option<String>,
     /// The text to put there
-    #[serde(alias = "newString")]
-    new_string: String,
+    #[serde(default, alias = "newString", alias = "new", alias = "new_text", alias = "newText")]
+    new_string: Option<String>,
     /// Replace every occurrence
-    #[serde(default, alias = "replaceAll", deserialize_with = "lenient::flag")]
+    #[serde(default, alias = "replaceAll", alias = "all", deserialize_with = "lenient::flag")]
     replace_all: Option<bool>,
+    /// Instead: several, in order, all or none
+    #[serde(default, deserialize_with = "lenient::list")]
+    edits: Option<Vec<One>>,
+}
+
+/// One of several edits.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct One {
+    #[serde(alias = "old_string", alias = "oldString", alias = "old_text", alias = "oldText")]
+    old: String,
+    #[serde(alias = "new_string", alias = "newString", alias = "new_text", alias = "newText")]
+    new: String,
+    #[serde(
+        default,
+        alias = "replace_all",
+        alias = "replaceAll",
+        deserialize_with = "lenient::flag",
+        skip_serializing_if = "Option::is_none"
+    )]
+    all: Option<bool>,
 }
 
 #[async_trait]
 impl TypedTool for Edit {
     type Input = Input;
     const NAME: &'static str = NAME;
-    const DESCRIPTION: &'static str = "Replaces an exact piece of text in a file that was read before. old_string must occur exactly \
-         once, whitespace included: add lines around it, or set replace_all.";
+    const DESCRIPTION: &'static str = "Replaces pieces of text in a file that was read before. old_string must name one place: add \
+         lines around it, or set replace_all.";
     const EFFECTS: Effects = Effects::WRITE;
 
     fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
-        if input.old_string == input.new_string {
-            return Err(same_strings());
-        }
+        edits_of(&input)?;
         let (access, title, look) = (look.write(&input.path), look.shown(&input.path), look.clone());
         let about = format!("Edit {title}?");
         let question = QuestionDraft::new(move || (about, vec![preview(&input, &look)]));
@@ -66,169 +90,126 @@ impl TypedTool for Edit {
     }
 }
 
-fn same_strings() -> Outcome {
-    Outcome::failed("edit: old_string and new_string are the same; nothing to do")
+/// The edits that are asked for; at least one.
+fn edits_of(input: &Input) -> Result<Vec<Replacing<'_>>, Outcome> {
+    let failed = |text: &str| Err(Outcome::failed(format!("edit: {text}")));
+    let edits: Vec<Replacing<'_>> = match (&input.old_string, &input.new_string, input.edits.as_deref()) {
+        (Some(old), Some(new), None | Some([])) => {
+            vec![Replacing { old, new, all: input.replace_all == Some(true) }]
+        }
+        (None, None, Some(edits @ [_, ..])) => edits.iter().map(One::read).collect(),
+        (Some(_), None, None | Some([])) => return failed("missing field `new_string`"),
+        (None, Some(_), None | Some([])) => return failed("missing field `old_string`"),
+        (None, None, None | Some([])) => {
+            return failed("missing fields `old_string` and `new_string` (or `edits`: [{old, new, all}])");
+        }
+        (_, _, Some([_, ..])) => return failed("give either `old_string` and `new_string`, or `edits`, not both"),
+    };
+    match edits.iter().position(|edit| edit.old == edit.new) {
+        Some(at) => Err(refusal(&Refused { edit: at, why: Why::Same }, edits.len(), "")),
+        None => Ok(edits),
+    }
 }
 
-/// The change as it would be now; where it does not fit the file, the two texts.
+impl One {
+    fn read(&self) -> Replacing<'_> {
+        Replacing { old: &self.old, new: &self.new, all: self.all == Some(true) }
+    }
+}
+
+/// The change as it would be now; where it does not fit the file, the texts.
 fn preview(input: &Input, look: &Look) -> QuestionBlock {
+    let edits = edits_of(input).unwrap_or_default();
     let target = change::target(NAME, &input.path, &look.workspace, &*look.files);
-    let fits = |target: &EditTarget| match &target.now {
-        CurrentFile::Absent => input.old_string.is_empty().then(|| input.new_string.clone().into_bytes()),
-        CurrentFile::File { content, .. } if !input.old_string.is_empty() => {
-            Some(replaced(content, input, target).ok()?.0)
-        }
-        CurrentFile::File { .. } => None,
-    };
-    match target.ok().and_then(|target| Some((fits(&target)?, target))) {
+    let fitting = target.ok().and_then(|target| Some((edited(&target, &edits).ok()?.content, target)));
+    match fitting {
         Some((content, target)) => change::preview(&target, &content),
         None => {
             let lines = |mark: char, text: &str| text.lines().map(|line| format!("{mark}{line}\n")).collect::<String>();
-            let unified = lines('-', &input.old_string) + &lines('+', &input.new_string);
+            let unified = edits.iter().map(|edit| lines('-', edit.old) + &lines('+', edit.new)).collect();
             QuestionBlock::Diff { path: input.path.clone(), unified }
         }
     }
 }
 
 fn edit(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
-    if input.old_string == input.new_string {
-        return Err(same_strings());
-    }
+    let edits = edits_of(input)?;
     let target = change::target(NAME, &input.path, &cx.workspace, &*cx.files)?;
-    let (content, count) = match &target.now {
-        CurrentFile::Absent if input.old_string.is_empty() => (input.new_string.as_bytes().to_vec(), 0),
-        CurrentFile::Absent => {
-            let text = format!("edit: {} does not exist. An empty old_string creates it.", target.shown);
-            return Err(Outcome::failed(text));
-        }
-        CurrentFile::File { .. } if input.old_string.is_empty() => {
-            let text = format!(
-                "edit: {} exists, and an empty old_string only creates new files. Name the text to replace, or use write.",
-                target.shown
-            );
-            return Err(Outcome::failed(text));
-        }
-        CurrentFile::File { content, .. } => {
-            change::check_seen(NAME, &target, cx)?;
-            replaced(content, input, &target)?
-        }
-    };
-    let changed = change::apply(NAME, &target, &content, cx)?;
-    let places = if count > 1 { format!(", {count} places") } else { String::new() };
+    // What is refused for another reason need not be read again first.
+    if edits.iter().all(|edit| !edit.old.is_empty()) {
+        change::check_seen(NAME, &target, cx)?;
+    }
+    let edited = edited(&target, &edits)?;
+    let changed = change::apply(NAME, &target, &edited.content, cx)?;
+    let places = if edited.places > 1 { format!(", {} places", edited.places) } else { String::new() };
     let size = format!("+{} −{}{places}", changed.diff.added, changed.diff.removed);
-    let text = format!("edited {} ({size})\n{}", target.shown, changed.diff.text);
+    let notes: String = edited.inexact.iter().map(|hit| inexact(hit, edits.len())).collect();
+    let text = format!("edited {} ({size})\n{notes}{}{}", target.shown, changed.note, changed.diff.text);
     Ok(Outcome::ok(text).titled(format!("edit {} ({size})", target.shown)).with(changed.metadata))
 }
 
-/// The new content, and how many places changed.
-fn replaced(content: &[u8], input: &Input, target: &EditTarget) -> Result<(Vec<u8>, usize), Outcome> {
-    for (old, new) in readings(content, input) {
-        let places: Vec<usize> = memmem::find_iter(content, &old).collect();
-        match places.len() {
-            0 => {}
-            1 => return Ok((splice(content, &places, old.len(), &new), 1)),
-            count if input.replace_all == Some(true) => return Ok((splice(content, &places, old.len(), &new), count)),
-            count => {
-                let lines: Vec<String> = places.iter().take(20).map(|at| line_of(content, *at).to_string()).collect();
-                let text = format!(
-                    "edit: old_string occurs {count} times in {} (lines {}{}). Add lines around it to name one, or set \
-                     replace_all.",
-                    target.shown,
-                    lines.join(", "),
-                    if count > lines.len() { ", …" } else { "" },
-                );
-                return Err(Outcome::failed(text));
-            }
+/// The file's content after all edits.
+fn edited(target: &EditTarget, edits: &[Replacing<'_>]) -> Result<Edited, Outcome> {
+    let shown = &target.shown;
+    match (&target.now, edits) {
+        (CurrentFile::Absent, [Replacing { old: "", new, .. }]) => {
+            Ok(Edited { content: new.as_bytes().to_vec(), places: 0, inexact: Vec::new() })
+        }
+        (CurrentFile::Absent, _) => Err(Outcome::failed(format!(
+            "edit: {shown} does not exist. A single edit with an empty old_string creates it."
+        ))),
+        (CurrentFile::File { content, .. }, edits) => {
+            replace(content, edits).map_err(|refused| refusal(&refused, edits.len(), shown))
         }
     }
-    let hint = closest(&String::from_utf8_lossy(content), &input.old_string);
-    Err(Outcome::failed(format!("edit: old_string was not found in {}. {hint}", target.shown)))
 }
 
-/// How the texts may be meant: with the file's line endings, and as they are. Models see and write plain newlines.
-fn readings(content: &[u8], input: &Input) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let crlf = memmem::find_iter(content, b"\r\n").count();
-    let lf = memchr::memchr_iter(b'\n', content).count() - crlf;
-    let plain = (input.old_string.clone().into_bytes(), input.new_string.clone().into_bytes());
-    let converted = (with_crlf(&input.old_string), with_crlf(&input.new_string));
-    match (crlf, crlf > lf) {
-        (0, _) => vec![plain],
-        (_, true) => vec![converted, plain],
-        (_, false) => vec![plain, converted],
-    }
-}
-
-fn with_crlf(text: &str) -> Vec<u8> {
-    text.replace("\r\n", "\n").replace('\n', "\r\n").into_bytes()
-}
-
-fn splice(content: &[u8], places: &[usize], old_len: usize, new: &[u8]) -> Vec<u8> {
-    let mut result = Vec::with_capacity(content.len() + places.len() * new.len());
-    let mut from = 0;
-    for at in places {
-        result.extend_from_slice(&content[from..*at]);
-        result.extend_from_slice(new);
-        from = at + old_len;
-    }
-    result.extend_from_slice(&content[from..]);
-    result
-}
-
-fn line_of(content: &[u8], at: usize) -> usize {
-    memchr::memchr_iter(b'\n', &content[..at]).count() + 1
-}
-
-/// What in the file is most like the text that was not found, for the model to see what it got wrong.
-fn closest(content: &str, old: &str) -> String {
-    /// Below this, lines have nothing to do with each other.
-    const CUTOFF: f32 = 0.5;
-    let wanted: Vec<&str> = old.lines().collect();
-    let lines: Vec<&str> = content.lines().collect();
-    let height = wanted.len().clamp(1, lines.len().max(1));
-    let equal = |start: usize| {
-        let pairs = lines[start..].iter().zip(&wanted);
-        pairs.filter(|(line, wanted)| !wanted.trim().is_empty() && line.trim() == wanted.trim()).count()
+/// What the model is told of an edit that cannot be made.
+fn refusal(Refused { edit, why }: &Refused, of: usize, shown: &str) -> Outcome {
+    /// More only fill the window.
+    const LINES: usize = 20;
+    let (which, rest) = match of {
+        1 => (String::new(), ""),
+        _ => (format!("edit {} of {of}: ", edit + 1), " Nothing was written."),
     };
-    let best = (0..(lines.len() + 1).saturating_sub(height))
-        .map(|start| (equal(start), start))
-        .max_by_key(|(n, start)| (*n, usize::MAX - start));
-    match best {
-        Some((count, start)) if count > 0 => {
-            let filled = wanted.iter().filter(|line| !line.trim().is_empty()).count();
-            let what = if count == filled { "It differs only in whitespace from" } else { "The closest lines are" };
-            format!("{what}:\n{}", numbered(&lines, start, height))
+    let text = match why {
+        Why::Same => "old_string and new_string are the same; nothing to do".to_owned(),
+        Why::Empty => format!(
+            "{shown} exists, and an empty old_string only creates new files. Name the text to replace, or use write."
+        ),
+        Why::Nowhere(closest) => format!("old_string was not found in {shown}. {closest}"),
+        Why::Several { lines, way } => {
+            let shown_lines: Vec<String> = lines.iter().take(LINES).map(ToString::to_string).collect();
+            let more = if lines.len() > LINES { ", …" } else { "" };
+            let count = match way {
+                Way::Exact => format!("occurs {} times", lines.len()),
+                way => format!("is not there as written, and {} times {}", lines.len(), way.words()),
+            };
+            format!(
+                "old_string {count} in {shown} (lines {}{more}). Add lines around it to name one, or set replace_all.",
+                shown_lines.join(", ")
+            )
         }
-        _ => match most_similar(&lines, wanted.iter().find(|line| !line.trim().is_empty()).unwrap_or(&"")) {
-            Some((ratio, start)) if ratio >= CUTOFF => {
-                format!("The closest lines are:\n{}", numbered(&lines, start, height))
-            }
-            _ => "Nothing in it is similar: read it again.".to_owned(),
-        },
+        Why::TooLarge(first, last) => format!(
+            "old_string is not in {shown} as written, and what fits (lines {first}–{last}) is far larger. Read these lines \
+             and write them exactly."
+        ),
+    };
+    Outcome::failed(format!("edit: {which}{text}{rest}"))
+}
+
+/// A line about an edit whose text was not there as written.
+fn inexact(Inexact { edit, way, lines }: &Inexact, of: usize) -> String {
+    const PLACES: usize = 5;
+    let which = if of > 1 { format!("edit {}: ", edit + 1) } else { String::new() };
+    let place = |(first, last): &(usize, usize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}–{last}"),
+    };
+    let mut places: Vec<String> = lines.iter().take(PLACES).map(place).collect();
+    if lines.len() > PLACES {
+        places.push("…".to_owned());
     }
-}
-
-fn most_similar(lines: &[&str], wanted: &str) -> Option<(f32, usize)> {
-    /// Comparing letter by letter takes time: not every line of a large file is.
-    const LINES: usize = 3_000;
-    const CHARS: usize = 200;
-    let head = |text: &str| text.trim().chars().take(CHARS).collect::<String>();
-    let wanted = head(wanted);
-    let near = |line: &str| line.len() * 3 >= wanted.len() && wanted.len() * 3 >= line.trim().len().min(CHARS);
-    let rated = lines.iter().take(LINES).enumerate().filter(|(_, line)| near(line)).map(|(at, line)| {
-        let line = head(line);
-        (crate::diff::likeness(&wanted, &line), at)
-    });
-    rated.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
-}
-
-fn numbered(lines: &[&str], start: usize, height: usize) -> String {
-    /// More than this nobody compares.
-    const SHOWN: usize = 15;
-    const CHARS: usize = 300;
-    let shown = lines.iter().enumerate().skip(start).take(height.min(SHOWN));
-    let lines = shown.map(|(at, line)| {
-        let visible: String = line.chars().filter(|char| *char == '\t' || !char.is_control()).take(CHARS).collect();
-        format!("{}: {visible}", at + 1)
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    let (places, way) = (places.join(", "), way.words());
+    format!("({which}old_string was not there as written, but {way}: lines {places}. Check the result.)\n")
 }

@@ -41,6 +41,12 @@ pub trait Files: Send + Sync {
     /// What a call had begun to replace in a process that is gone. What its attempt left unfinished is removed.
     fn begun(&self, call: &CallId) -> Option<Replacement>;
 
+    /// How many other names (hard links) a file has. They keep the old content when it is replaced.
+    fn other_names(&self, path: &Path) -> u64 {
+        let _ = path;
+        0
+    }
+
     /// The first `most` bytes of a file.
     fn beginning(&self, path: &Path, most: usize) -> io::Result<Beginning> {
         let size = match self.look(path)? {

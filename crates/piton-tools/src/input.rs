@@ -76,7 +76,9 @@ fn takes(schema: &Value) -> String {
 
 /// For `#[serde(deserialize_with)]`: values in a form in which nothing is lost.
 pub mod lenient {
-    use serde::de::{Deserializer, Error, Unexpected, Visitor};
+    use serde::Deserialize as _;
+    use serde::de::{DeserializeOwned, Deserializer, Error, Unexpected, Visitor};
+    use serde_json::Value;
     use std::fmt;
 
     /// A count: `10`, `10.0` or `"10"`.
@@ -87,6 +89,15 @@ pub mod lenient {
     /// Yes or no: `true` or `"true"`.
     pub fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
         from.deserialize_any(Flag)
+    }
+
+    /// A list: as such, or as its JSON in a string.
+    pub fn list<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<Vec<T>>, D::Error> {
+        let value = match Value::deserialize(from)? {
+            Value::String(json) => serde_json::from_str(&json).map_err(D::Error::custom)?,
+            value => value,
+        };
+        serde_json::from_value(value).map_err(D::Error::custom)
     }
 
     struct Count;

@@ -106,7 +106,7 @@ impl Look {
     }
 
     /// The file that is meant, through all links, as far as it can be reached; else the absolute path, without `.` in it.
-    fn absolute(&self, raw: &str) -> String {
+    pub(crate) fn absolute(&self, raw: &str) -> String {
         let home = || self.env.get(OsStr::new("HOME")).map(PathBuf::from);
         let path = match raw.strip_prefix("~/").or((raw == "~").then_some("")) {
             Some(below) => home().map_or_else(|| PathBuf::from(raw), |home| home.join(below)),
@@ -114,6 +114,15 @@ impl Look {
         };
         let path: PathBuf = self.workspace.join(path).components().collect();
         self.files.real(&path).unwrap_or(path).to_string_lossy().into_owned()
+    }
+
+    /// The same of a path with wildcards: the folder before them through all links, and what follows as it is.
+    pub(crate) fn pattern(&self, raw: &str) -> String {
+        let is_open = |name: &&str| name.contains(['*', '?', '[']);
+        let Some(name) = raw.split('/').find(is_open) else { return self.absolute(raw) };
+        let (folder, rest) = raw.split_at(raw.find(name).unwrap_or_default());
+        let folder = if folder.is_empty() { "." } else { folder };
+        format!("{}/{rest}", self.absolute(folder).trim_end_matches('/'))
     }
 
     /// The path as people see it.

@@ -94,5 +94,6 @@ fn write(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
         CurrentFile::File { .. } => "wrote",
     };
     let title = format!("write {} (+{} −{})", target.shown, changed.diff.added, changed.diff.removed);
-    Ok(Outcome::ok(format!("{done} {} ({size})", target.shown)).titled(title).with(changed.metadata))
+    let text = format!("{done} {} ({size})\n{}", target.shown, changed.note);
+    Ok(Outcome::ok(text.trim_end()).titled(title).with(changed.metadata))
 }

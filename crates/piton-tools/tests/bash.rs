@@ -135,13 +135,17 @@ async fn a_command_in_a_terminal_has_one_of_its_own_at_which_nobody_sits() {
 async fn a_program_that_wants_a_terminal_runs_in_one_and_its_children_end_with_it() {
     for mut place in [Place::new(), Place::confined()] {
         let word = unique_sleep();
-        let left = format!("(trap '' HUP TERM; sleep {word}) & setsid sleep {word} & sleep 0.2; exec >out 2>&1 </dev/null; echo on");
+        let left = format!(
+            "(trap '' HUP TERM; sleep {word}) & setsid sleep {word} & sleep 0.2; exec >out 2>&1 </dev/null; echo on"
+        );
         let outcome = place.run("bash", json!({"command": left, "pty": true})).await;
         assert_eq!((outcome.status, place.content("out").as_slice()), (Status::Ok, &b"on\n"[..]), "{}", outcome.text);
         assert!(!is_running(&word));
         place.cx.call = "c1_1".into();
         let python = "import sys; sys.exit(0 if sys.stdin.isatty() and sys.stdout.isatty() else 7)";
-        let command = format!("/usr/bin/env python3 -c '{python}' || test $? = 127; stty -echo; stty -a | grep -o -- -echo\\; | head -1");
+        let command = format!(
+            "/usr/bin/env python3 -c '{python}' || test $? = 127; stty -echo; stty -a | grep -o -- -echo\\; | head -1"
+        );
         let outcome = place.run("bash", json!({"command": command, "pty": true})).await;
         assert_eq!(outcome.status, Status::Ok, "{}", outcome.text);
         place.cx.call = "c1_2".into();

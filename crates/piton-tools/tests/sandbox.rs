@@ -425,6 +425,21 @@ async fn a_sandbox_that_cannot_be_made_runs_nothing() {
     assert!(!place.path("ran").exists());
 }
 
+/// A signal interrupted the wait for the sandbox, which passed for one that was never ready.
+#[tokio::test]
+async fn a_command_that_is_cancelled_while_its_sandbox_is_made_is_cancelled() {
+    for delay_ms in [0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20] {
+        let place = Place::confined();
+        let cancel = place.cx.cancel.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(std::time::Duration::from_millis(delay_ms)).await;
+            cancel.cancel();
+        });
+        let outcome = place.bash("sleep 600").await;
+        assert_eq!(outcome.status, Status::Cancelled, "after {delay_ms} ms: {}", outcome.text);
+    }
+}
+
 #[tokio::test]
 async fn too_many_processes_are_refused() {
     let mut place = Place::confined();

@@ -20,7 +20,7 @@ use crate::run::shown::{self, Shown};
 use crate::run::stops::{Stop, Stops, TICK};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use piton_core::client::{Compact, Prompt, Published, Reply, Report, Request};
+use piton_core::client::{Compact, Compacted, Prompt, Published, Reply, Report, Request};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_engine::compaction::CompactError;
@@ -93,6 +93,9 @@ pub(crate) struct Conversation {
     ended: u32,
     told: u32,
     early: Option<Report>,
+    /// The last position that a summary heard of covers, and one that was made and is not heard of yet.
+    covered: Seq,
+    made: Option<Compacted>,
     /// The last result.
     pub(crate) report: Option<Report>,
     /// Where a session is only followed: what it has come to, and who runs it, once that is known.
@@ -129,6 +132,8 @@ impl Conversation {
             ended: 0,
             told: 0,
             early: None,
+            covered: 0,
+            made: None,
             report: None,
             follows: None,
             writer: None,
@@ -184,6 +189,7 @@ impl Conversation {
                     None | Some(Incoming::Published(Published::Closed(_))) => {
                         is_closed = true;
                         self.early.take().into_iter().for_each(|report| self.tell(report));
+                        self.made.take().into_iter().for_each(|made| self.shown.compacted(&made));
                     }
                     Some(Incoming::Published(published)) => self.hear(&published),
                     Some(Incoming::Reply(reply)) => self.greet(reply)?,
@@ -224,7 +230,8 @@ impl Conversation {
 
     /// How the conversation is left, if that is now.
     fn left(&self, is_closed: bool) -> Option<Left> {
-        let is_quiet = self.asked.is_empty() && self.compactions.is_empty() && self.early.is_none();
+        let is_quiet = self.asked.is_empty() && self.compactions.is_empty();
+        let is_quiet = is_quiet && self.early.is_none() && self.made.is_none();
         let is_said = self.input.is_over() && self.has_begun && self.said.is_empty();
         match (is_quiet, is_closed) {
             (true, true) => Some(if is_said { Left::Done } else { Left::Gone }),
@@ -334,6 +341,11 @@ impl Conversation {
                 let report = self.early.take_if(|report| report.turn <= *turn);
                 report.into_iter().for_each(|report| self.tell(report));
             }
+            Event::CompactionFinished { upto_seq, .. } => {
+                self.covered = *upto_seq;
+                let made = self.made.take_if(|made| made.upto_seq <= *upto_seq);
+                made.into_iter().for_each(|made| self.shown.compacted(&made));
+            }
             _ => {}
         }
         if let Some(report) = self.follows.as_mut().and_then(|awaited| awaited.hear(record))
@@ -366,6 +378,8 @@ impl Conversation {
         }
         match answer {
             Ok(Reply::Ended { report, .. }) => self.report(report),
+            // A summary is shown behind its record, as a turn's result is.
+            Ok(Reply::Compacted(made)) if made.upto_seq > self.covered => self.made = Some(made),
             Ok(Reply::Compacted(made)) => self.shown.compacted(&made),
             Ok(Reply::NotOpen { .. }) => self.complain(line, "this question is not open"),
             Ok(reply) => self.shown.reply(&reply),

@@ -23,6 +23,7 @@ mod hostile;
 mod money;
 mod network;
 mod options;
+mod permission;
 mod presets;
 mod robustness;
 mod sandbox;

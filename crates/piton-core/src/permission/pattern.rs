@@ -75,6 +75,31 @@ impl Pattern {
     }
 
     pub(super) fn matches_path(&self, path: &str, places: Places<'_>) -> bool {
+        self.below(path, places, |pattern, names| covers(pattern, names, globbed))
+    }
+
+    /// Whether a path is what it covers, or the folder of which it covers all: who reads that reads this.
+    pub(super) fn concerns(&self, path: &str, places: Places<'_>) -> bool {
+        self.below(path, places, |pattern, names| {
+            covers(pattern, names, globbed) || covers(whole(pattern), names, globbed)
+        })
+    }
+
+    /// Whether a path with wildcards may become one that this concerns.
+    pub(super) fn could_concern(&self, glob: &str, places: Places<'_>) -> bool {
+        self.below(glob, places, |pattern, names| covers(pattern, names, meets) || covers(whole(pattern), names, meets))
+    }
+
+    /// Whether a path with wildcards may become a folder above all that this covers.
+    pub(super) fn could_lie_below(&self, glob: &str, places: Places<'_>) -> bool {
+        self.below(glob, places, |pattern, names| {
+            let stem: Vec<String> = pattern.iter().take_while(|part| *part != "**").cloned().collect();
+            stem.get(..names.len()).is_some_and(|above| !above.is_empty() && covers(above, names, meets))
+        })
+    }
+
+    /// What `covers` says of the names of a path below the place where this pattern begins.
+    fn below(&self, path: &str, places: Places<'_>, covers: impl Fn(&[String], &[String]) -> bool) -> bool {
         let Self::Path(pattern) = self else { return false };
         let below = |root: &str, pattern: &str| {
             let rest = Path::new(path).strip_prefix(root).ok().filter(|_| !root.is_empty());
@@ -129,8 +154,13 @@ fn parts(path: &Path) -> Vec<String> {
     names.collect()
 }
 
-/// Whether a path lies at a pattern or below it. `**` is any number of folders.
-fn covers(pattern: &[String], path: &[String]) -> bool {
+/// The folder of which a pattern covers all.
+fn whole(pattern: &[String]) -> &[String] {
+    pattern.strip_suffix(&["**".to_owned()]).filter(|folder| !folder.is_empty()).unwrap_or(pattern)
+}
+
+/// Whether a path lies at a pattern or below it. `**` is any number of folders; names are compared by `fits`.
+fn covers(pattern: &[String], path: &[String], fits: fn(&str, &str) -> bool) -> bool {
     // Without recursion: the last `**` is where another try begins.
     let (mut at, mut of_path, mut retry) = (0, 0, None);
     loop {
@@ -143,7 +173,7 @@ fn covers(pattern: &[String], path: &[String]) -> bool {
                 retry = Some((at, of_path));
                 at += 1;
             }
-            Some(part) if path.get(of_path).is_some_and(|name| globbed(part, name)) => {
+            Some(part) if path.get(of_path).is_some_and(|name| fits(part, name)) => {
                 (at, of_path) = (at + 1, of_path + 1);
             }
             Some(_) => match retry {
@@ -154,6 +184,33 @@ fn covers(pattern: &[String], path: &[String]) -> bool {
             },
         }
     }
+}
+
+/// Whether there is a name that is both a pattern's, in which `*` is any text, and a shell's, in which `?` and `[…]` stand for a
+/// character, too. A shell's wildcard in front stands for no dot.
+fn meets(pattern: &str, glob: &str) -> bool {
+    let hidden = pattern.starts_with('.') && glob.starts_with(['*', '?', '[']);
+    let (pattern, glob): (Vec<char>, Vec<char>) = (pattern.chars().collect(), glob.chars().collect());
+    // `row[i]`: what is left of the pattern from `i` on can meet what is left of the glob.
+    let mut row = vec![false; pattern.len() + 1];
+    let mut at = glob.len();
+    row[pattern.len()] = true;
+    for i in (0..pattern.len()).rev() {
+        row[i] = pattern[i] == '*' && row[i + 1];
+    }
+    while at > 0 {
+        at -= 1;
+        let mut next = vec![false; pattern.len() + 1];
+        let any = matches!(glob[at], '*' | '[' | ']' | '?');
+        for i in (0..=pattern.len()).rev() {
+            let skips_glob = any && row[i];
+            let skips_pattern = pattern.get(i) == Some(&'*') && (next[i + 1] || row[i]);
+            let takes = pattern.get(i).is_some_and(|c| (any || *c == glob[at]) && (row[i + 1] || any && next[i + 1]));
+            next[i] = skips_glob || skips_pattern || takes;
+        }
+        row = next;
+    }
+    !hidden && row[0]
 }
 
 /// Whether a text is a pattern's, in which `*` is any text.

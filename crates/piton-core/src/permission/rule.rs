@@ -57,6 +57,9 @@ pub(super) type Particularity = (u8, usize, bool);
 const EDIT: &str = "Edit";
 const READ: &str = "Read";
 const NET: &str = "net";
+/// Tools whose rules with a path are about the file, by whatever tool it is changed or read, where they forbid or ask.
+const EDITING: &[&str] = &[EDIT, "edit", "write", "apply_patch"];
+const READING: &[&str] = &[READ, "read"];
 
 impl Rule {
     /// A rule of the user's for all calls of a tool.
@@ -154,10 +157,14 @@ impl Rule {
 
     /// Whether it is about this part of a call.
     pub(super) fn matches(&self, ask: &Ask<'_>, access: &Access) -> bool {
+        // Who forbids a file forbids it to every tool; who allows it, allows it to the tool that is named.
+        let of_all = self.action != Action::Allow && self.pattern.is_some();
+        let is_one_of = |tools: &[&str]| tools.contains(&self.tool.as_str());
         let by_kind = match access {
-            Access::Write(_) => self.tool == EDIT,
-            Access::Read(_) => self.tool == READ,
-            Access::Reach(_) => self.tool == NET,
+            Access::Write(_) => self.tool == EDIT || of_all && is_one_of(EDITING),
+            Access::Read(_) => self.tool == READ || of_all && is_one_of(READING),
+            Access::Reach(_) => self.tool == NET || of_all && self.tool == "web_fetch",
+            Access::Command(_) => of_all && (is_one_of(EDITING) || is_one_of(READING)),
             _ => false,
         };
         if !by_kind && !self.names(ask.tool) {
@@ -167,6 +174,9 @@ impl Rule {
         let Some(pattern) = pattern else { return true };
         let places = Places { workspace: ask.workspace, home: &ask.reach.home };
         match access {
+            Access::Command(part) if matches!(pattern, Pattern::Path(_)) => {
+                part.may_open.iter().any(|path| pattern.concerns(path, places))
+            }
             Access::Command(part) => {
                 let mentions = |program: &str| {
                     let is_of_word = |c: char| c.is_alphanumeric() || "_-.".contains(c);
@@ -176,7 +186,12 @@ impl Rule {
                 pattern.matches_command(part, self.action)
                     || self.action == Action::Deny && pattern.program().is_some_and(mentions)
             }
+            Access::Read(path) if of_all && is_open(path) => pattern.could_concern(path, places),
+            Access::Write(path) if of_all && is_open(path) => {
+                pattern.could_concern(path, places) || pattern.could_lie_below(path, places)
+            }
             Access::Write(path) if self.action == Action::Deny && pattern.lies_below(path, places) => true,
+            Access::Read(path) if of_all => pattern.concerns(path, places),
             Access::Read(path) | Access::Write(path) => pattern.matches_path(path, places),
             Access::Reach(host) => pattern.matches_host(host),
             Access::Run(_)
@@ -187,6 +202,11 @@ impl Rule {
             | Access::Unsandboxed(_) => false,
         }
     }
+}
+
+/// Whether a path of a command has wildcards in it.
+fn is_open(path: &str) -> bool {
+    path.contains(['*', '?', '['])
 }
 
 impl fmt::Display for Rule {

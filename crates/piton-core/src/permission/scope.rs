@@ -124,6 +124,16 @@ pub(super) fn narrowest(ask: &Ask<'_>, access: &Access) -> Option<Rule> {
             let is_written = !named.is_empty() && named.iter().all(is_word);
             is_written.then(|| rule(ask.tool, Some(format!("{} *", named.join(" "))))).flatten()
         }
+        // A command's tool has no rules for paths.
+        Access::Write(path) if ask.has_commands() && ask.is_below_workspace(path) => {
+            let below = Path::new(path).strip_prefix(ask.workspace).ok()?;
+            let folder = below.parent().and_then(Path::to_str).filter(|folder| !folder.is_empty());
+            rule(
+                "Edit",
+                Some(folder.map_or_else(|| format!("./{}", below.display()), |folder| format!("./{folder}/**"))),
+            )
+        }
+        Access::Write(path) if ask.has_commands() => rule("Edit", Some(folder(path)?)),
         Access::Write(path) if ask.is_below_workspace(path) => rule(ask.tool, Some("./**".to_owned())),
         Access::Write(path) => rule(ask.tool, Some(folder(path)?)),
         Access::Read(path) => rule("Read", Some(folder(path)?)),

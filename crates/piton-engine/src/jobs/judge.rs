@@ -84,7 +84,7 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
     let judged = session.judge(&spec.name, accesses);
     // A hook may want a person to be asked, too, but answers for nobody what is asked each time.
-    let said = said.filter(|said| !judged.is_asked_each_time() || !matches!(said, HookVerdict::Allow));
+    let said = said.filter(|said| !judged.is_asked_each_time || !matches!(said, HookVerdict::Allow));
     let verdict = verdict(&judged, said, &spec.name, session.policy().mode);
     let note = match &verdict {
         Verdict::Ask => None,

@@ -23,12 +23,14 @@ pub(super) fn accesses(command: &str, cwd: &Path, look: &Look) -> Vec<Access> {
                 accesses.push(access);
             }
         };
-        part.reads.iter().for_each(|path| add(look.read(&from(cwd, path))));
-        part.writes.iter().for_each(|path| add(look.write(&from(cwd, path))));
+        part.reads.iter().for_each(|path| add(Access::Read(look.pattern(&from(cwd, path)))));
+        part.writes.iter().for_each(|path| add(Access::Write(look.pattern(&from(cwd, path)))));
         part.unresolved_paths.iter().for_each(|path| add(Access::SomePath(path.clone())));
         part.hosts.iter().for_each(|host| add(Access::Reach(host.clone())));
         if !is_redirection(&part) {
             let mut part = CommandPart::from(part);
+            part.writes = part.writes.iter().map(|path| look.pattern(&from(cwd, path))).collect();
+            part.may_open = part.may_open.iter().map(|path| look.absolute(&from(cwd, path))).collect();
             // Another program by a known one's name: only a rule that names it so is about it.
             if let Some(word) = part.words.first().filter(|word| programs.is_another(word)).cloned() {
                 part.is_harmless = false;

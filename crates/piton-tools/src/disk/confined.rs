@@ -135,6 +135,11 @@ impl Files for ConfinedDisk {
         }
     }
 
+    fn other_names(&self, path: &Path) -> u64 {
+        let judged = self.real(path).and_then(|path| self.judged(&path));
+        judged.map_or(0, |judged| self.disk.other_names(&judged.path()))
+    }
+
     fn replace(&self, call: &CallId, change: &Replacement, content: &[u8]) -> io::Result<()> {
         self.check(&change.path, Access::Write)?;
         let name = change.path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;

@@ -1,6 +1,7 @@
 //! A command in a sandbox, from the side of whoever waits for it.
 
 use super::processes::{descendants, kill};
+use crate::limits::SWEEP_TIME;
 use crate::network;
 use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
 use piton_sandbox::{Backend, Ended, FIRST, Order, Plan, Sandbox, SandboxError, SharedNetwork, send_descriptor};
@@ -135,9 +136,10 @@ pub(super) fn confine(plan: &OsStr, argv: &[OsString], env: &Env) -> i32 {
         start_confined(&sandbox, order(argv.to_vec(), env, &cwd))?;
         let ended = sandbox.ended().map_err(SandboxError::First)?;
         sandbox.kill();
+        sandbox.wait_for_death(SWEEP_TIME);
         end_what_is_left();
         sandbox.inspect().iter().for_each(|said| complain(said));
-        Ok(ended)
+        Ok(ended.map(|end| end.how))
     };
     match run() {
         Ok(Some(Ended::Exited(code))) => code,

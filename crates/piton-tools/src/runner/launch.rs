@@ -20,7 +20,7 @@ use piton_sandbox::{Backend, Plan, Reach, SharedNetwork};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,6 +28,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, ChildStdout};
 use tokio::sync::watch::Sender;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The runners of one session. Starting a process takes longer than most commands, so a runner whose call is over is kept
@@ -37,12 +38,21 @@ pub struct Runners {
     /// `None`: what was run elsewhere can be settled, and nothing be run.
     command: Option<RunnerCommand>,
     calls_dir: PathBuf,
-    spare: Mutex<Option<Runner>>,
+    spare: Mutex<Option<Spare>>,
     looked_after: LookedAfter,
     /// The network of the commands in the background, as long as some run.
     shared: Mutex<Option<Arc<SharedNetwork>>>,
     /// Held while a command in the background is started whose network others are to have.
     starting: tokio::sync::Mutex<()>,
+}
+
+/// The runner of the next call.
+#[derive(Debug)]
+enum Spare {
+    /// It waits for its orders.
+    AtHand(Box<Runner>),
+    /// It is being started.
+    Starting(JoinHandle<Result<Runner, ExecutorError>>),
 }
 
 /// A runner process, which serves one call after the other.
@@ -102,42 +112,49 @@ impl Runners {
         }
     }
 
-    fn take(&self, env: &Env, reach: Option<&Reach>) -> Result<Runner, ExecutorError> {
+    async fn take(&self, env: &Env, reach: Option<&Reach>) -> Result<Runner, ExecutorError> {
         let spare = self.lock().take();
-        match spare.and_then(|spare| spare.if_fit_for(env, reach, self.shared(reach).as_ref())) {
-            Some(runner) => Ok(runner),
-            None => self.launch(env, reach),
+        let spare = match spare {
+            Some(Spare::AtHand(runner)) => Some(*runner),
+            // A failure that lasts will be this call's own.
+            Some(Spare::Starting(start)) => start.await.ok().and_then(Result::ok),
+            None => None,
+        };
+        if let Some(runner) = spare.and_then(|spare| spare.if_fit_for(env, reach, self.shared(reach).as_ref())) {
+            return Ok(runner);
         }
+        let started = self.launch(env, reach)?.await;
+        started
+            .unwrap_or_else(|_| Err(ExecutorError::NotStarted("the runner was not started: Piton is leaving".into())))
     }
 
     /// Keeps a runner for the next call, if there is none.
     fn put_by(&self, runner: Runner) {
         let mut spare = self.lock();
         match *spare {
-            None => *spare = Some(runner),
+            None => *spare = Some(Spare::AtHand(Box::new(runner))),
             Some(_) => runner.dismiss(),
         }
     }
 
-    fn launch(&self, env: &Env, reach: Option<&Reach>) -> Result<Runner, ExecutorError> {
-        let runner = self.command.as_ref().ok_or(ExecutorError::None)?;
-        let failed = |error: io::Error| {
-            ExecutorError::NotStarted(format!("the runner {} cannot be started: {error}", runner.program.display()))
-        };
-        let plan = reach.map(Plan::of);
-        let no_sandbox =
-            |error: io::Error| ExecutorError::NotStarted(format!("the sandbox's own folder cannot be made: {error}"));
-        let told = plan.as_ref().map(Plan::hand_over).transpose().map_err(no_sandbox)?;
-        let shared = self.shared(reach);
-        let shares = shared.as_ref().map(|_| OsStr::new(SHARES));
-        let told = told.as_ref().map(|file| file.as_os_str());
-        let argv = runner.to([self.calls_dir.as_os_str()].into_iter().chain(told).chain(shares));
-        // The runner is ours; what it makes for its command, it is told with the plan.
-        let spawn = Spawn::new(argv, env, ".", Confinement::User);
-        let (stdin, hears, tells) = network::channel(shared.as_deref()).map_err(failed)?;
-        let streams = Streams { stdin, stdout: Stdio::piped(), stderr: Stdio::null() };
-        let started = private::make_folder(&self.calls_dir).and_then(|()| spawn.start_async(Group::Ours, streams));
-        started.and_then(|child| Runner::new(child, (hears, tells), env, (plan, shared))).map_err(failed)
+    /// Starts one for the next call, if there is none; nobody waits for it.
+    fn start_next(&self, env: &Env, reach: Option<&Reach>) {
+        let mut spare = self.lock();
+        if spare.is_none() {
+            *spare = self.launch(env, reach).ok().map(Spare::Starting);
+        }
+    }
+
+    /// Starts one beside whatever else is to be done: the plan of a sandbox takes looking through a workspace.
+    fn launch(
+        &self,
+        env: &Env,
+        reach: Option<&Reach>,
+    ) -> Result<JoinHandle<Result<Runner, ExecutorError>>, ExecutorError> {
+        let command = self.command.clone().ok_or(ExecutorError::None)?;
+        let (calls_dir, env, reach) = (self.calls_dir.clone(), Arc::clone(env), reach.cloned());
+        let shared = self.shared(reach.as_ref());
+        Ok(tokio::task::spawn_blocking(move || Runner::start(&command, &calls_dir, &env, reach.as_ref(), shared)))
     }
 
     /// The network that a sandbox is to have: where commands in the background run, theirs, so that it reaches their servers.
@@ -164,7 +181,7 @@ impl Runners {
         CallFiles::new(&self.calls_dir.join(call.as_str()))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Runner>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Spare>> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -172,7 +189,7 @@ impl Runners {
     async fn order(&self, spec: &RunSpec, order: &Spawn) -> Result<(Runner, Option<Outlet>), ExecutorError> {
         let confined = confined(&order.confinement);
         let (env, reach) = (&order.env, confined.map(|confined| &confined.reach));
-        let mut runner = self.take(env, reach)?;
+        let mut runner = self.take(env, reach).await?;
         let egress = confined.and_then(|confined| confined.egress.clone());
         let outlet = egress.zip(runner.handed.take()).map(|(egress, handed)| Outlet::start(egress, handed));
         // A runner that was not told all does nothing, and one that took its claim did hear everything: the files say
@@ -180,7 +197,7 @@ impl Runners {
         let _ = runner.tell(spec).await;
         if reach.is_some() {
             // It serves one call. Now there is time for the next: the command runs. Without it that call starts its own.
-            self.launch(env, reach).into_iter().for_each(|next| self.put_by(next));
+            self.start_next(env, reach);
         }
         Ok((runner, outlet))
     }
@@ -376,6 +393,32 @@ impl Executor for Runners {
 }
 
 impl Runner {
+    /// May block its thread. To be called on the runtime.
+    fn start(
+        runner: &RunnerCommand,
+        calls_dir: &Path,
+        env: &Env,
+        reach: Option<&Reach>,
+        shared: Option<Arc<SharedNetwork>>,
+    ) -> Result<Self, ExecutorError> {
+        let failed = |error: io::Error| {
+            ExecutorError::NotStarted(format!("the runner {} cannot be started: {error}", runner.program.display()))
+        };
+        let plan = reach.map(Plan::of);
+        let no_sandbox =
+            |error: io::Error| ExecutorError::NotStarted(format!("the sandbox's own folder cannot be made: {error}"));
+        let told = plan.as_ref().map(Plan::hand_over).transpose().map_err(no_sandbox)?;
+        let shares = shared.as_ref().map(|_| OsStr::new(SHARES));
+        let told = told.as_ref().map(|file| file.as_os_str());
+        let argv = runner.to([calls_dir.as_os_str()].into_iter().chain(told).chain(shares));
+        // The runner is ours; what it makes for its command, it is told with the plan.
+        let spawn = Spawn::new(argv, env, ".", Confinement::User);
+        let (stdin, hears, tells) = network::channel(shared.as_deref()).map_err(failed)?;
+        let streams = Streams { stdin, stdout: Stdio::piped(), stderr: Stdio::null() };
+        let started = private::make_folder(calls_dir).and_then(|()| spawn.start_async(Group::Ours, streams));
+        started.and_then(|child| Self::new(child, (hears, tells), env, (plan, shared))).map_err(failed)
+    }
+
     fn new(
         mut child: Child,
         (hears, orders): (OwnedReadHalf, OwnedWriteHalf),

@@ -5,6 +5,8 @@ use crate::spawn::CONFINE;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,7 +28,11 @@ pub(super) struct Process {
 
 impl Process {
     fn read(pid: i32) -> Option<Self> {
-        Self::parse(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+        /// More than the kernel writes: the name is short, the rest are numbers. Whoever does not say so reads it in small bites.
+        const MOST_BYTES: usize = 4096;
+        let mut stat = Vec::with_capacity(MOST_BYTES);
+        File::open(format!("/proc/{pid}/stat")).ok()?.take(MOST_BYTES as u64).read_to_end(&mut stat).ok()?;
+        Self::parse(pid, &stat)
     }
 
     /// The name, in parentheses, may hold anything, spaces and parentheses included: the fields begin after the last.

@@ -79,7 +79,7 @@ impl Spool {
 
     /// Appends the end of the output. It is not made durable once more: that would cost every command as much as its
     /// claim, and the exit record tells how much there should be.
-    pub(super) fn finish(mut self) -> Spooled {
+    pub(super) fn finish(&mut self) -> Spooled {
         let lost = self.total - self.head_written - self.tail.len() as u64;
         if lost > 0 {
             self.append(format!("\n[… {lost} bytes not kept …]\n").as_bytes());
@@ -88,7 +88,7 @@ impl Spool {
         let (first, second) = tail.as_slices();
         self.append(first);
         self.append(second);
-        Spooled { total: self.total, kept: self.written, error: self.error }
+        Spooled { total: self.total, kept: self.written, error: self.error.take() }
     }
 
     /// The bytes written; fewer than asked only after a failure, which is noted.

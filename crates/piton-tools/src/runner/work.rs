@@ -18,14 +18,14 @@ use super::{RunSpec, confined};
 use crate::executor::{CommandEnd, ExitRecord};
 use crate::limits::{CANCEL_GRACE, DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
 use crate::spawn::{Env, Group};
-use piton_sandbox::{Ended, Order, Sandbox, SandboxError, SharedNetwork, Terminal};
+use piton_sandbox::{End, Ended, Order, Sandbox, SandboxError, SharedNetwork, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, ioctl_tiocsctty, kill_process_group, pidfd_open, set_child_subreaper,
-    setsid, wait,
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, ioctl_tiocsctty, kill_process_group, pidfd_open,
+    set_child_subreaper, setsid, wait,
 };
 use rustix::termios::tcsetpgrp;
 use std::collections::HashSet;
@@ -101,10 +101,11 @@ fn serve(
         Ok(None) => return Err(NOT_OURS),
         Err(_) => return Err(NOT_BEGUN),
     };
-    let (record, remains) = run(spec, env, &files, &held, (prepared, stop));
+    let (record, mut watch) = run(spec, env, &files, &held, (prepared, stop));
     // Who was told records it in the journal at once. Only where nobody listens is ours the one record that lasts.
     let durably = if announce(&record) { Durably::No } else { Durably::Yes };
-    files.write_exit(&record, &held, durably).map(|()| remains).map_err(|_| NOT_RECORDED)
+    files.write_exit(&record, &held, durably).map_err(|_| NOT_RECORDED)?;
+    Ok(watch.as_mut().map_or(Remains::None, Watch::remains))
 }
 
 /// Tells who waits for us how it ended. Answers whether somebody listened.
@@ -183,19 +184,21 @@ fn both(writer: &OwnedFd) -> io::Result<(Stdio, Stdio)> {
     Ok((writer.try_clone()?.into(), writer.try_clone()?.into()))
 }
 
-fn run(
+/// The command from its start to its end, and what is left to be collected of it.
+fn run<'s>(
     spec: &RunSpec,
     env: &Env,
     files: &CallFiles,
     held: &HeldClaim,
-    (prepared, stop): (Prepared, &OwnedFd),
-) -> (ExitRecord, Remains) {
+    (prepared, stop): (Prepared, &'s OwnedFd),
+) -> (ExitRecord, Option<Watch<'s>>) {
     let started = Instant::now();
     let mut watch = match Watch::begin(spec, env, files, (prepared, stop)) {
         Ok(watch) => watch,
-        Err(error) => {
+        Err(NotBegun::Asked) => return (ExitRecord::of(CommandEnd::Cancelled), None),
+        Err(NotBegun::Failed(error)) => {
             let error = Some(error.to_string());
-            return (ExitRecord { error, ..ExitRecord::of(CommandEnd::SpawnFailed) }, Remains::None);
+            return (ExitRecord { error, ..ExitRecord::of(CommandEnd::SpawnFailed) }, None);
         }
     };
     // Without it the record is tried all the same.
@@ -207,6 +210,8 @@ fn run(
     let end = watch.until_the_end(started + Duration::from_millis(spec.timeout_ms));
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let left_behind = match end {
+        // A namespace takes a while to be taken down: nobody has to wait for that.
+        CommandEnd::Exited | CommandEnd::Signaled if watch.is_alone() => 0,
         CommandEnd::Exited | CommandEnd::Signaled => {
             watch.drain();
             watch.sweep()
@@ -220,11 +225,11 @@ fn run(
         }
     };
     watch.drain();
-    let remains = if watch.collect_dead() { Remains::Some } else { Remains::None };
+    watch.collect_dead();
     let undone = watch.shell.inspect();
-    let ended = watch.ended.take();
     let abandoned = watch.is_abandoned.then(|| "its session was not open any more: nobody looked after it".to_owned());
     let spooled = watch.spool.finish();
+    let ended = &watch.ended;
     let by_itself = matches!(end, CommandEnd::Exited | CommandEnd::Signaled);
     let record = ExitRecord {
         status: end,
@@ -238,12 +243,26 @@ fn run(
         refused: Vec::new(),
         is_confined: matches!(watch.shell, Shell::Confined(_)),
         error: ended
+            .as_ref()
             .filter(|_| by_itself || end == CommandEnd::SpawnFailed)
             .and_then(HowEnded::error)
             .or(abandoned)
             .or(spooled.error),
     };
-    (record, remains)
+    (record, Some(watch))
+}
+
+/// Why a command was not started. Nothing of it ran.
+enum NotBegun {
+    /// We were asked to stop before it was.
+    Asked,
+    Failed(io::Error),
+}
+
+impl From<io::Error> for NotBegun {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// Starts the command in a process group of its own, with nothing to read and one pipe to write to, or in a terminal, of which we get
@@ -252,12 +271,12 @@ fn start(
     spec: &RunSpec,
     env: &Env,
     files: &CallFiles,
-    place: Place,
+    (place, stop): (Place, &OwnedFd),
     writer: &OwnedFd,
-) -> io::Result<(Shell, Option<OwnedFd>)> {
+) -> Result<(Shell, Option<OwnedFd>), NotBegun> {
     if !spec.cwd.is_dir() {
         let text = format!("the working directory {} is gone", spec.cwd.display());
-        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        return Err(io::Error::new(io::ErrorKind::NotFound, text).into());
     }
     let mut env = Env::clone(env);
     Env::make_mut(&mut env).insert(MARK.into(), mark(files.base()).into());
@@ -269,10 +288,7 @@ fn start(
     match place {
         Place::Sandbox(sandbox) => {
             let sandbox = sandbox.map_err(io::Error::other)?;
-            if !is_readable(&sandbox, SET_UP_TIME) {
-                let text = format!("the sandbox was not ready after {} s; nothing ran", SET_UP_TIME.as_secs());
-                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
-            }
+            until_ready(&sandbox, stop)?;
             let terminal = confined::start_confined(&sandbox, order).map_err(io::Error::other)?;
             let terminal = terminal.map(without_waiting).transpose()?;
             Ok((Shell::Confined(Box::new(sandbox)), terminal))
@@ -280,10 +296,10 @@ fn start(
         Place::Here if spec.terminal => {
             let Terminal { outside, inside } = Terminal::open()?;
             // We lead our session, so it is that of all that we start; and we serve no other call.
-            ioctl_tiocsctty(&inside)?;
-            let shell = started(confined::start(&order, Group::Own, confined::of_terminal(&inside)?)?)?;
+            ioctl_tiocsctty(&inside).map_err(io::Error::from)?;
+            let shell = started(&confined::start(&order, Group::Own, confined::of_terminal(&inside)?)?)?;
             if let Some(pid) = shell.child() {
-                tcsetpgrp(&inside, pid)?;
+                tcsetpgrp(&inside, pid).map_err(io::Error::from)?;
                 // It may have wanted to read before, and be stopped for that.
                 let _ = kill_process_group(pid, Signal::CONT);
             }
@@ -291,7 +307,28 @@ fn start(
         }
         Place::Here => {
             let (stdout, stderr) = both(writer)?;
-            Ok((started(confined::start(&order, Group::Own, confined::unheard(stdout, stderr))?)?, None))
+            Ok((started(&confined::start(&order, Group::Own, confined::unheard(stdout, stderr))?)?, None))
+        }
+    }
+}
+
+/// Waits until the sandbox has something to say of itself.
+fn until_ready(sandbox: &Sandbox, stop: &OwnedFd) -> Result<(), NotBegun> {
+    let until = Instant::now() + SET_UP_TIME;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).ok();
+        let mut sources = [PollFd::new(sandbox, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+        // A signal that was not for us interrupts it, too.
+        let _ = poll(&mut sources, timeout.as_ref());
+        match sources.map(|source| !source.revents().is_empty()) {
+            [_, true] if is_asked(stop) => return Err(NotBegun::Asked),
+            [true, _] => return Ok(()),
+            _ if left.is_zero() => {
+                let text = format!("the sandbox was not ready after {} s; nothing ran", SET_UP_TIME.as_secs());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text).into());
+            }
+            _ => {}
         }
     }
 }
@@ -305,7 +342,7 @@ fn without_waiting(source: OwnedFd) -> io::Result<OwnedFd> {
 }
 
 /// A child of ours that is a command's shell.
-fn started(child: Child) -> io::Result<Shell> {
+fn started(child: &Child) -> io::Result<Shell> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| io::Error::other("the command has no process id"))?;
     let ended = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
@@ -354,7 +391,7 @@ enum HowEnded {
     /// We have collected it.
     Status(WaitStatus),
     /// The sandbox said so.
-    Told(Ended),
+    Told(End),
     /// The sandbox's first process ended before it could say.
     Lost,
 }
@@ -363,24 +400,24 @@ impl HowEnded {
     fn code(&self) -> Option<i32> {
         match self {
             Self::Status(status) => status.exit_status(),
-            Self::Told(Ended::Exited(code)) => Some(*code),
-            Self::Told(Ended::Signaled(_) | Ended::NotStarted { .. }) | Self::Lost => None,
+            Self::Told(End { how: Ended::Exited(code), .. }) => Some(*code),
+            Self::Told(_) | Self::Lost => None,
         }
     }
 
     fn signal(&self) -> Option<i32> {
         match self {
             Self::Status(status) => status.terminating_signal(),
-            Self::Told(Ended::Signaled(signal)) => Some(*signal),
+            Self::Told(End { how: Ended::Signaled(signal), .. }) => Some(*signal),
             // The kernel ends all that is in it.
             Self::Lost => Some(Signal::KILL.as_raw()),
-            Self::Told(Ended::Exited(_) | Ended::NotStarted { .. }) => None,
+            Self::Told(_) => None,
         }
     }
 
-    fn error(self) -> Option<String> {
+    fn error(&self) -> Option<String> {
         match self {
-            Self::Told(Ended::NotStarted { error, .. }) => Some(error),
+            Self::Told(End { how: Ended::NotStarted { error, .. }, .. }) => Some(error.clone()),
             Self::Lost => Some("the sandbox ended before its command".to_owned()),
             Self::Status(_) | Self::Told(_) => None,
         }
@@ -389,7 +426,7 @@ impl HowEnded {
     /// The way in which the call ends.
     fn end(&self) -> CommandEnd {
         match self {
-            Self::Told(Ended::NotStarted { .. }) => CommandEnd::SpawnFailed,
+            Self::Told(End { how: Ended::NotStarted { .. }, .. }) => CommandEnd::SpawnFailed,
             _ if self.signal().is_some() => CommandEnd::Signaled,
             _ => CommandEnd::Exited,
         }
@@ -427,10 +464,10 @@ impl<'r> Watch<'r> {
         env: &Env,
         files: &CallFiles,
         (prepared, stop): (Prepared, &'r OwnedFd),
-    ) -> io::Result<Self> {
+    ) -> Result<Self, NotBegun> {
         let Prepared { place, output, writer } = prepared;
         let spool = Spool::create(&files.out(), spec.spool_bytes);
-        let (shell, terminal) = start(spec, env, files, place, &writer)?;
+        let (shell, terminal) = start(spec, env, files, (place, stop), &writer)?;
         // Only the command writes now, so that its end is the pipe's.
         drop(writer);
         let output = match &terminal {
@@ -585,6 +622,19 @@ impl<'r> Watch<'r> {
         0
     }
 
+    /// Whether the command ended in its sandbox, and nothing that it started lives.
+    fn is_alone(&self) -> bool {
+        matches!(&self.ended, Some(HowEnded::Told(End { is_alone: true, .. })))
+    }
+
+    /// Ends the sandbox, if there is one, and whatever else lives.
+    fn remains(&mut self) -> Remains {
+        if matches!(self.shell, Shell::Confined(_)) {
+            self.sweep();
+        }
+        if self.collect_dead() { Remains::Some } else { Remains::None }
+    }
+
     /// Whether nothing is left but the first process of the sandbox, which waits for its end.
     fn is_over(&self) -> bool {
         matches!(self.shell, Shell::Confined(_)) && self.ended.is_some() && self.alive().is_empty()
@@ -595,9 +645,12 @@ impl<'r> Watch<'r> {
         let until = Instant::now() + SWEEP_TIME;
         let mut killed = HashSet::new();
         if let Shell::Confined(sandbox) = &self.shell {
-            killed.extend(self.alive().iter().map(|process| process.pid));
-            // The kernel ends with it whatever is in its sandbox.
+            if !self.is_alone() {
+                killed.extend(self.alive().iter().map(|process| process.pid));
+            }
+            // The kernel ends with it whatever is in its namespace.
             sandbox.kill();
+            sandbox.wait_for_death(SWEEP_TIME);
         }
         while self.collect_dead() && Instant::now() < until {
             for process in self.alive() {

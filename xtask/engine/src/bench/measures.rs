@@ -30,6 +30,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("request_10000", request_10000),
     ("journal_step", journal_step),
     ("references", references),
+    ("edit", edit),
 ];
 
 /// The profile of what is shipped.
@@ -463,6 +464,22 @@ fn references(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let times = stage.numbers("piton-engine", "references_speed", &[])?;
     let what = "`@dir` of 5,000 files, to the cap of 50,000 tokens";
     Ok(vec![Row::of("references", what, Unit::Milliseconds, times).at_most(300.0)])
+}
+
+fn edit(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let text = stage.printed("piton-tools", "edit_speed", &[])?;
+    let row = |word: &str, what| -> anyhow::Result<Row> {
+        let line = text.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
+        let numbers = line.with_context(|| format!("edit_speed says nothing of {word}"))?;
+        let numbers: Vec<f64> = numbers.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+        Ok(Row::of("edit", what, Unit::Milliseconds, numbers))
+    };
+    Ok(vec![
+        row("exact_ms", "an edit of a file of 10 MB, its text there as written")?.at_most(50.0),
+        row("indentation_ms", "the same, found with another indentation")?,
+        row("anchors_ms", "the same, found by its first and last line")?,
+        row("floor_ms", "10 MB written and synced")?,
+    ])
 }
 
 fn hello_script() -> Value {

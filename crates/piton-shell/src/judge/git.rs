@@ -1,0 +1,107 @@
+//! What `git` runs beside itself: aliases, programs in its configuration, commands of its subcommands.
+
+use super::{Context, Judge};
+use crate::expand::Field;
+use crate::git;
+use crate::judged::Judged;
+use crate::reading::UnknowableKind;
+
+impl Judge<'_> {
+    pub(super) fn git(&mut self, arguments: &[Field], judged: &mut Judged, context: &Context) {
+        self.git_settings(arguments, context);
+        let at = git::subcommand_at(arguments);
+        let globals = &arguments[..at.min(arguments.len())];
+        if globals.iter().any(|field| field.text.starts_with("-C")) {
+            judged.unsure();
+        }
+        let Some(subcommand) = arguments.get(at) else { return };
+        let rest = &arguments[at + 1..];
+        // One that the command itself defines was read.
+        let own = format!("alias.{}=", subcommand.text).to_lowercase();
+        let is_own = globals.iter().any(|field| field.text.to_lowercase().contains(&own));
+        if !subcommand.is_open() && !git::has_subcommand(&subcommand.text) && !is_own {
+            // An alias, which may mean anything.
+            self.unknowable(UnknowableKind::Program, &format!("git {}", subcommand.text), context);
+        }
+        if subcommand.is_open() {
+            self.unknowable(UnknowableKind::Program, &context.text, context);
+        }
+        let text = |at: usize| rest.get(at).map(|field| field.text.as_str());
+        match (subcommand.text.as_str(), text(0)) {
+            ("submodule", _) if rest.iter().any(|field| field.text == "foreach") => {
+                let at = rest.iter().position(|field| field.text == "foreach").unwrap_or_default() + 1;
+                let skip = rest[at..].iter().take_while(|field| field.text.starts_with('-')).count();
+                self.git_code(&rest[at + skip..], "git submodule foreach", context);
+            }
+            ("bisect", Some("run")) => self.git_code(&rest[1..], "git bisect run", context),
+            ("rebase" | "difftool" | "mergetool", _) => {
+                let options: &[&str] =
+                    if subcommand.text == "rebase" { &["-x", "--exec"] } else { &["-x", "--extcmd"] };
+                for (at, field) in rest.iter().enumerate() {
+                    let glued = options.iter().find_map(|option| {
+                        let value = field.text.strip_prefix(option)?;
+                        value.strip_prefix('=').or((option.len() == 2 && !value.is_empty()).then_some(value))
+                    });
+                    let separate = options.contains(&field.text.as_str()).then(|| rest.get(at + 1)).flatten();
+                    let code = glued.map(|code| crate::expand::tail(field, code)).or_else(|| separate.cloned());
+                    if let Some(code) = code {
+                        judged.risky.push(field.text.clone());
+                        self.git_code(&[code], &format!("git {} {}", subcommand.text, options[0]), context);
+                    }
+                }
+            }
+            ("filter-branch", _) => self.unknowable(UnknowableKind::Code, &context.text, context),
+            ("config", _) => {
+                let words: Vec<&Field> =
+                    rest.iter().filter(|field| !field.text.starts_with('-') && field.text != "set").collect();
+                if let [key, value, ..] = words.as_slice() {
+                    self.git_setting(&key.text, value, "git config", context);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// `git -c key=value`, `git clone --config key=value`.
+    fn git_settings(&mut self, arguments: &[Field], context: &Context) {
+        for (at, field) in arguments.iter().enumerate() {
+            let next = arguments.get(at + 1);
+            let setting = match field.text.as_str() {
+                "-c" | "--config-env" | "--config" => next.cloned(),
+                text if text.starts_with("-c") && text.contains('=') => Some(crate::expand::tail(field, &text[2..])),
+                text => ["--config-env=", "--config="]
+                    .iter()
+                    .find_map(|option| text.strip_prefix(option))
+                    .map(|value| crate::expand::tail(field, value)),
+            };
+            let Some(setting) = setting else { continue };
+            let Some((key, value)) = setting.text.split_once('=') else { continue };
+            let value = crate::expand::tail(&setting, value);
+            self.git_setting(key, &value, "git -c", context);
+        }
+    }
+
+    fn git_setting(&mut self, key: &str, value: &Field, shown: &str, context: &Context) {
+        let mut inner = context.clone();
+        inner.through.push(format!("{shown} {key}"));
+        inner.depth += 1;
+        let key = key.to_lowercase();
+        if let Some(code) = value.text.strip_prefix('!') {
+            self.read_code(Some(&Field { known: value.known, ..Field::literal(code) }), &inner);
+        } else if key.starts_with("alias.") {
+            self.read_code(Some(&Field::literal(&format!("git {}", value.text))), &inner);
+        } else if git::runs(&key) {
+            self.read_code(Some(&Field { known: value.known, ..Field::literal(&value.text) }), &inner);
+        }
+    }
+
+    /// Words that a subcommand gives to a shell.
+    fn git_code(&mut self, words: &[Field], shown: &str, context: &Context) {
+        let mut inner = context.clone();
+        inner.through.push(shown.to_string());
+        inner.depth += 1;
+        let text = words.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ");
+        let open = words.iter().any(Field::is_open);
+        self.read_code(Some(&Field { known: open.then_some(0), ..Field::literal(&text) }), &inner);
+    }
+}

@@ -1,0 +1,41 @@
+//! Files that a program may open though it is not known that it does: words whose role no table tells, and code for an interpreter.
+
+use crate::expand::Field;
+use crate::judged::Judged;
+
+/// Names that are looked at. More of them are in no command that a person would say yes to by a rule.
+const MOST: usize = 256;
+
+/// What may be paths in these arguments and this code, without those that are known to be read or written.
+pub(crate) fn paths(arguments: &[Field], code: Option<&str>, judged: &Judged) -> Vec<Field> {
+    let mut all: Vec<Field> = Vec::new();
+    let mut add = |text: &str, home: bool| {
+        let known = judged.reads.iter().chain(&judged.writes).any(|field| field.text == text);
+        let odd = text.is_empty() || text.starts_with('-') || text.len() > 1_024 || text.contains("://");
+        if !known && !odd && all.len() < MOST && !all.iter().any(|field| field.text == text) {
+            all.push(Field { home, ..Field::literal(text) });
+        }
+    };
+    for field in arguments.iter().filter(|field| !field.is_open()) {
+        let text = field.text.as_str();
+        if text.contains(char::is_whitespace) {
+            continue;
+        }
+        add(text, field.home);
+        // `--file=x`, `if=x`, `name=@x`, `HEAD:x`.
+        for piece in text.split(['=', '@', ':', ',']).skip(1) {
+            add(piece, false);
+        }
+    }
+    let in_path = |c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '~' | '+' | '@' | '%');
+    let mut before = ' ';
+    for piece in code.unwrap_or_default().split_inclusive(|c| !in_path(c)) {
+        let text = piece.trim_end_matches(|c| !in_path(c));
+        let quoted = matches!(before, '"' | '\'' | '`');
+        if quoted || text.contains(['/', '.']) {
+            add(text, text.starts_with('~'));
+        }
+        before = piece.chars().last().unwrap_or(' ');
+    }
+    all
+}

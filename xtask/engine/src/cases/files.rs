@@ -1,0 +1,89 @@
+//! The suites on changes of files: where an edit goes, and what it leaves.
+
+use super::differs;
+use piton_tools::edit::{Edited, Miss, Refused, Replacing, Why, find, replace};
+use serde_json::Value;
+
+/// A text in a file, and what stands there instead.
+pub(super) fn edit_replace(case: &Value) -> Result<(), String> {
+    let input = &case["input"];
+    let text = |key: &str| input[key].as_str().unwrap_or_default();
+    let edit = Replacing { old: text("oldString"), new: text("newString"), all: input["replaceAll"] == true };
+    let content = text("content").as_bytes();
+    let got = replace(content, &[edit]);
+    match case["expected"]["ok"].as_str() {
+        Some(wanted) => edited_as(wanted, &got).map_err(|error| why_not(content, edit, wanted).map_or(error, differs)),
+        None => refused_as(case["expected"]["error"].as_str().unwrap_or_default(), &got),
+    }
+}
+
+/// Several edits of a file, which may be none yet.
+pub(super) fn apply_edit(case: &Value) -> Result<(), String> {
+    let edits: Vec<Replacing<'_>> = case["input"]["edits"].as_array().ok_or("no edits")?.iter().map(read).collect();
+    let Some(content) = case["input"]["content"].as_str() else { return Err("a file that is not there".to_owned()) };
+    let got = replace(content.as_bytes(), &edits);
+    let Some(wanted) = case["expected"]["ok"].as_str() else {
+        return refused_as(case["expected"]["error"].as_str().unwrap_or_default(), &got);
+    };
+    let Err(error) = edited_as(wanted, &got) else { return Ok(()) };
+    let after = |edits: &[Replacing<'_>]| {
+        replace(content.as_bytes(), edits).ok().map(|edited| String::from_utf8_lossy(&edited.content).into_owned())
+    };
+    if after(&edits).is_some_and(|own| own != wanted && own.replace("\r\n", "\n") == wanted) {
+        return Err(differs("the file keeps its line ends; the reference writes all of them anew"));
+    }
+    let whole_lines: Vec<String> = edits.iter().map(|edit| format!("{}\n", edit.old)).collect();
+    let with_ends = edits.iter().zip(&whole_lines).map(|(edit, line)| match edit.new {
+        "" => Replacing { old: line, ..*edit },
+        _ => *edit,
+    });
+    if after(&with_ends.collect::<Vec<_>>()).as_deref() == Some(wanted) {
+        return Err(differs("what goes is what was written: a line's end goes with it where it was written, too"));
+    }
+    if let [edit] = edits.as_slice()
+        && let Some(why) = why_not(content.as_bytes(), *edit, wanted)
+    {
+        return Err(differs(why));
+    }
+    Err(error)
+}
+
+fn read(edit: &Value) -> Replacing<'_> {
+    let text = |key: &str| edit[key].as_str().unwrap_or_default();
+    Replacing { old: text("old_string"), new: text("new_string"), all: edit["replace_all"] == true }
+}
+
+fn edited_as(wanted: &str, got: &Result<Edited, Refused>) -> Result<(), String> {
+    match got {
+        Ok(edited) if edited.content == wanted.as_bytes() => Ok(()),
+        Ok(edited) => Err(format!("{:?}", String::from_utf8_lossy(&edited.content))),
+        Err(refused) => Err(format!("{refused:?}")),
+    }
+}
+
+/// A refusal, for the same reason.
+fn refused_as(words: &str, got: &Result<Edited, Refused>) -> Result<(), String> {
+    let is_same = |why: &Why| match why {
+        Why::Same => words.contains("identical"),
+        Why::Empty => words.contains("cannot be empty"),
+        Why::Nowhere(_) => words.contains("Could not find"),
+        Why::Several { .. } => words.contains("multiple matches"),
+        Why::TooLarge(..) => !words.is_empty(),
+    };
+    match got {
+        Err(refused) if is_same(&refused.why) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+/// Why Piton refuses an edit that the reference makes: the reference takes one of several places that are as good.
+fn why_not(content: &[u8], edit: Replacing<'_>, wanted: &str) -> Option<&'static str> {
+    let Err(Miss::Several { places, .. }) = find(content, edit.old.as_bytes(), edit.all) else { return None };
+    let with = |place: &std::ops::Range<usize>| {
+        [&content[..place.start], edit.new.as_bytes(), &content[place.end..]].concat() == wanted.as_bytes()
+    };
+    places
+        .iter()
+        .any(with)
+        .then_some("several places fit as well: Piton names their lines, the reference takes the first")
+}
