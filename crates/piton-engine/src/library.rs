@@ -129,6 +129,10 @@ impl Engine {
             if let Event::ApprovalGiven { decision: decision @ Decision::ApproveForSession, .. } = &mut record.event {
                 *decision = Decision::Approve;
             }
+            // Nor does anything run here.
+            if let Event::CallSettled { outcome, .. } = &mut record.event {
+                outcome.task = None;
+            }
         }
         let folded = State::fold(&records);
         if folded.is_in_turn() || folded.rewinding().is_some() {
