@@ -379,6 +379,17 @@ pub struct TaskBegan {
     pub notify: bool,
 }
 
+/// A file that a call read or changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileFact<'o> {
+    /// It, absolute.
+    pub path: &'o str,
+    /// The hash of its content, where that is known.
+    pub hash: Option<&'o str>,
+    /// Whether the call removed it.
+    pub is_gone: bool,
+}
+
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -432,6 +443,16 @@ impl Outcome {
     pub fn about(mut self, news: TaskNews) -> Self {
         self.task = Some(Box::new(news));
         self
+    }
+
+    /// The files that it read or changed.
+    pub fn files(&self) -> impl Iterator<Item = FileFact<'_>> {
+        let several = self.metadata.get("files").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        several.iter().chain([&self.metadata]).filter_map(|facts| {
+            let hash = facts.get("hash").and_then(Value::as_str);
+            let is_gone = facts.get("after").is_some_and(Value::is_null);
+            Some(FileFact { path: facts.get("path")?.as_str()?, hash, is_gone })
+        })
     }
 
     /// What the call was run with, where that is not what the model wrote.

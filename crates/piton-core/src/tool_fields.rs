@@ -8,7 +8,8 @@ use crate::policy::ToolFields;
 use serde_json::Value;
 
 /// The tool that a name belongs to, Piton's name, and OpenCode's.
-const OPENCODE: [(&str, &str, &str); 7] = [
+const OPENCODE: [(&str, &str, &str); 8] = [
+    ("apply_patch", "patch", "patchText"),
     ("edit", "path", "filePath"),
     ("edit", "old_string", "oldString"),
     ("edit", "new_string", "newString"),

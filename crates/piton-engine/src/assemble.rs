@@ -83,6 +83,7 @@ pub async fn settings(
         sandbox,
         env,
         tool_limits: config.tool_limits(),
+        patches: config.tools.apply_patch.unwrap_or_default(),
         takes_snapshots: config.undo.snapshots.unwrap_or(true),
         titles,
         compaction_model: summaries,

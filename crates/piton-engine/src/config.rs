@@ -17,6 +17,7 @@ use self::table::{
     table,
 };
 use crate::hooks::HookTable;
+use crate::settings::Patches;
 use piton_core::compact;
 use piton_core::permission::{Action, PermissionMode, Rule, Rules};
 use piton_core::policy::{
@@ -293,6 +294,9 @@ pub struct ToolsTable {
     /// Seconds that a command in the background goes on where no Piton has its session open, after a crash.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub background_unattended: Option<f64>,
+    /// Which models change files with `apply_patch` in the place of `edit` and `write`: `by_model` (those trained on its
+    /// format: GPT-5 and later, Codex), `always` or `never`.
+    pub apply_patch: Option<Patches>,
 }
 
 /// The `[undo]` table.

@@ -24,7 +24,7 @@ use tracing::Instrument;
 
 pub use crate::error::{ConfigureError, EngineError};
 pub use crate::handle::{Asking, Handle, Resumed, Said, Subscription, new_message_id};
-pub use crate::settings::{Attendance, ModelSource, OpenedModels, Settings};
+pub use crate::settings::{Attendance, ModelSource, OpenedModels, Patches, Settings};
 
 /// Sessions under one data folder.
 #[derive(Debug, Clone)]

@@ -8,6 +8,7 @@ use piton_core::call::ToolSpec;
 use piton_core::configure::{Configure, is_every};
 use piton_core::policy::{Policy, RetryPolicies, ToolFields};
 use piton_http::egress::Egress;
+use piton_models::generation::writes_patches;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
 use piton_sandbox::{Carried, Limits, Network, Write};
@@ -16,6 +17,8 @@ use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::tool::ToolLimits;
 use piton_tools::toolset::ToolSet;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,6 +27,19 @@ use std::sync::Arc;
 /// Called when a summary has taken the place of a conversation, with the workspace. What it returns is told to the
 /// model beside the summary: instructions and skills in force, read anew.
 pub type AfterCompaction = Arc<dyn Fn(&Path) -> Option<String> + Send + Sync>;
+
+/// Which models are offered `apply_patch`, in the place of `edit` and `write`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Patches {
+    /// Those that were trained on its format.
+    #[default]
+    ByModel,
+    /// All.
+    Always,
+    /// None.
+    Never,
+}
 
 /// How a session is to be run: by which model, with which tools, under which rules.
 #[derive(Clone)]
@@ -34,6 +50,8 @@ pub struct Settings {
     pub fallbacks: Vec<Arc<dyn Model>>,
     /// The tools on offer.
     pub tools: ToolSet,
+    /// Which models change files by patches.
+    pub patches: Patches,
     /// Limits and permission rules; recorded with each turn.
     pub policy: Policy,
     /// Whether somebody is there to approve calls.
@@ -154,6 +172,7 @@ impl Settings {
             model,
             fallbacks: Vec::new(),
             tools: default_tools(),
+            patches: Patches::default(),
             policy: Policy::piton(),
             attendance: Attendance::Unattended,
             system,
@@ -188,7 +207,22 @@ impl Settings {
     pub fn offered(&self) -> Arc<[ToolSpec]> {
         let specs = self.tools.specs();
         let Policy { permission, calls, .. } = &self.policy;
-        let is_offered = |spec: &&ToolSpec| !permission.forbid(&spec.name) && calls.enables(&spec.name);
+        let takes_patches = match self.patches {
+            Patches::ByModel => writes_patches(self.model.name()),
+            Patches::Always => true,
+            Patches::Never => false,
+        };
+        let takes_patches = takes_patches && !permission.forbid("apply_patch");
+        // Who names the tools gets those. There is one way to change files; a model with two wavers between them.
+        let is_chosen = |name: &str| match name {
+            "apply_patch" => takes_patches,
+            "edit" | "write" => !takes_patches || specs.iter().all(|spec| spec.name != "apply_patch"),
+            _ => true,
+        };
+        let is_offered = |spec: &&ToolSpec| {
+            let is_wanted = if calls.enabled.is_some() { calls.enables(&spec.name) } else { is_chosen(&spec.name) };
+            is_wanted && !permission.forbid(&spec.name)
+        };
         match self.policy.calls.tool_fields {
             ToolFields::Piton if specs.iter().all(|spec| is_offered(&spec)) => specs,
             fields => specs.iter().filter(is_offered).map(|spec| fields.tell(spec)).collect(),

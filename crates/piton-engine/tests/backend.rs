@@ -104,11 +104,15 @@ impl Files for Slow {
         self.disk.walk(folder, visit);
     }
 
-    fn replace(&self, call: &CallId, change: &Replacement, content: &[u8]) -> io::Result<()> {
-        self.disk.replace(call, change, content)
+    fn begin(&self, call: &CallId, changes: &[Replacement]) -> io::Result<()> {
+        self.disk.begin(call, changes)
     }
 
-    fn begun(&self, call: &CallId) -> Option<Replacement> {
+    fn put(&self, call: &CallId, change: &Replacement, content: Option<&[u8]>) -> io::Result<()> {
+        self.disk.put(call, change, content)
+    }
+
+    fn begun(&self, call: &CallId) -> Vec<Replacement> {
         self.disk.begun(call)
     }
 }

@@ -9,7 +9,7 @@ use piton_core::client::{Configure, Reply, Request};
 use piton_core::event::{ChangedBy, Event, TurnEnd};
 use piton_core::permission::{Action, PermissionMode};
 use piton_core::story::{Body, Story};
-use piton_engine::engine::{ConfigureError, EngineError, Handle, ModelSource, OpenedModels, Settings};
+use piton_engine::engine::{ConfigureError, EngineError, Handle, ModelSource, OpenedModels, Patches, Settings};
 use piton_models::model::Model;
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
@@ -194,4 +194,25 @@ async fn another_process_changes_it_by_the_same_verb() {
     assert_eq!(there.prompt("two").await.unwrap().text, "of the second");
     let refused = there.configure(to_tools(&["nothing"])).await.unwrap_err();
     assert!(refused.to_string().contains("there is no tool `nothing`"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_model_that_writes_patches_gets_its_tool_when_the_session_is_switched_to_it() {
+    let (mut settings, _) = settings(&[says("done")]);
+    let offered = |settings: &Settings| {
+        let names = ["apply_patch", "edit", "write"];
+        let specs = settings.offered();
+        names.map(|name| specs.iter().any(|spec| spec.name == name))
+    };
+    assert_eq!(offered(&settings), [false, true, true]);
+    settings.model = model("openai/gpt-5.4", &[]);
+    assert_eq!(offered(&settings), [true, false, false]);
+    settings.patches = Patches::Never;
+    assert_eq!(offered(&settings), [false, true, true]);
+    (settings.patches, settings.model) = (Patches::Always, model("a/first", &[]));
+    assert_eq!(offered(&settings), [true, false, false]);
+    settings.policy.permission.push("write", Action::Deny);
+    assert_eq!(offered(&settings), [false, true, false], "what may not be used is replaced by what may");
+    settings.policy.calls.enabled = Some(vec!["edit".into(), "read".into()]);
+    assert_eq!(offered(&settings), [false, true, false], "who names the tools gets those");
 }

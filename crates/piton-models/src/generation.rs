@@ -62,6 +62,14 @@ impl Gemini {
     }
 }
 
+/// Whether a model was trained to change files by patches of the V4A format: OpenAI's from GPT-5 on and those for code, but
+/// not those with open weights.
+pub fn writes_patches(model: &str) -> bool {
+    let name = bare(model);
+    let is_gpt = name.split("gpt-").skip(1).any(|rest| matches!(rest.bytes().next(), Some(b'5'..=b'9')));
+    !name.contains("oss") && (is_gpt || name.contains("codex"))
+}
+
 /// Whether one of OpenAI's models thinks: the o series does, and all from GPT-5 on that are not for chat. `None`: its name
 /// does not tell.
 pub(crate) fn openai_thinks(model: &str) -> Option<bool> {
@@ -110,6 +118,16 @@ fn bare(model: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_tells_who_writes_patches() {
+        for model in ["openai/gpt-5.4", "openrouter/openai/gpt-5.1-codex-max", "codex-mini-latest", "ft:gpt-6:team"] {
+            assert!(writes_patches(model), "{model}");
+        }
+        for model in ["openai/gpt-4.1", "gpt-4o", "gpt-oss-120b", "anthropic/claude-sonnet-5", "fake/model", "o3"] {
+            assert!(!writes_patches(model), "{model}");
+        }
+    }
 
     #[test]
     fn a_name_tells_a_generation() {

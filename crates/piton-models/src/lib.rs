@@ -14,7 +14,7 @@ mod stop;
 mod draft;
 mod history;
 pub mod effort;
-mod generation;
+pub mod generation;
 
 pub mod anthropic;
 pub mod chat;

@@ -16,20 +16,20 @@ pub fn conforms(files: &dyn Files, restarted: &dyn Files, folder: &Path) {
     assert_eq!(files.look(&path).unwrap(), None, "nothing is there");
     assert_eq!(files.real(&folder.join("a/../a/./b.txt")).unwrap(), path, "a file that is not there has a name, too");
     assert_eq!(files.open(&path).err().map(|error| error.kind()), Some(io::ErrorKind::NotFound), "and no content");
-    assert_eq!(files.begun(&call), None, "nothing was begun");
+    assert_eq!(files.begun(&call), [], "nothing was begun");
 
     let first = change(&path, None, b"one\n");
     files.replace(&call, &first, b"one\n").unwrap();
     assert_eq!(content(files, &path), b"one\n", "a new file, with the folder that it needs");
     assert_eq!(files.look(&path).unwrap(), Some(Found::File { bytes: 4 }), "a file of four bytes");
     assert_eq!(files.look(&folder.join("a")).unwrap(), Some(Found::Folder), "in a folder");
-    assert_eq!(restarted.begun(&call), Some(first), "what a call began is known to the next process");
+    assert_eq!(restarted.begun(&call), [first], "what a call began is known to the next process");
 
     let second = change(&path, Some(b"one\n"), b"two, and longer\n");
     files.replace(&CallId("c1_1".to_owned()), &second, b"two, and longer\n").unwrap();
     assert_eq!(content(restarted, &path), b"two, and longer\n", "the new content in the place of the old, all of it");
-    assert_eq!(hash_of(&content(files, &path)), second.after, "whose hash tells that the change happened");
-    assert_eq!(restarted.begun(&CallId("c1_1".to_owned())), Some(second), "each call has its own");
+    assert_eq!(Some(hash_of(&content(files, &path))), second.after, "whose hash tells that the change happened");
+    assert_eq!(restarted.begun(&CallId("c1_1".to_owned())), [second], "each call has its own");
 
     let aside = folder.join("c");
     files.replace(&CallId("c1_2".to_owned()), &change(&aside, None, b""), b"").unwrap();
@@ -38,11 +38,27 @@ pub fn conforms(files: &dyn Files, restarted: &dyn Files, folder: &Path) {
     let expected = [("a".to_owned(), Found::Folder), ("c".to_owned(), Found::File { bytes: 0 })];
     assert_eq!(listed, expected, "what is in a folder, and nothing that a change left behind");
     assert_eq!(files.list(folder, 1).unwrap().len(), 1, "no more than asked for");
+    several(files, restarted, folder);
     walks(files, folder);
     stamps(files, folder);
     let on_a_folder = change(&folder.join("a"), None, b"no");
     files.replace(&CallId("c1_3".to_owned()), &on_a_folder, b"no").expect_err("a folder is no file");
     assert_eq!(content(files, &path), b"two, and longer\n", "a change that fails changes nothing");
+}
+
+/// Changes of several files by one call, one of which is removed.
+fn several(files: &dyn Files, restarted: &dyn Files, folder: &Path) {
+    let (call, one, two) = (CallId("several".to_owned()), folder.join("several/one"), folder.join("several/two"));
+    files.replace(&CallId("several_0".to_owned()), &change(&one, None, b"1"), b"1").unwrap();
+    let gone = Replacement { path: one.clone(), before: Some(hash_of(b"1")), after: None };
+    let changes = [change(&two, None, b"2"), gone];
+    files.begin(&call, &changes).unwrap();
+    assert_eq!(files.look(&two).unwrap(), None, "what is begun is not done");
+    assert_eq!(restarted.begun(&call), changes, "but known to the next process, in its order");
+    files.put(&call, &changes[0], Some(b"2")).unwrap();
+    files.put(&call, &changes[1], None).unwrap();
+    assert_eq!((content(restarted, &two), files.look(&one).unwrap()), (b"2".to_vec(), None), "one comes, one goes");
+    files.put(&call, &changes[1], None).expect("what is gone is gone");
 }
 
 /// What a walk comes by, in which order, and how it is led.
@@ -130,7 +146,7 @@ fn stamps(files: &dyn Files, folder: &Path) {
 }
 
 fn change(path: &Path, before: Option<&[u8]>, after: &[u8]) -> Replacement {
-    Replacement { path: path.to_path_buf(), before: before.map(hash_of), after: hash_of(after) }
+    Replacement { path: path.to_path_buf(), before: before.map(hash_of), after: Some(hash_of(after)) }
 }
 
 fn content(files: &dyn Files, path: &Path) -> Vec<u8> {
@@ -148,7 +164,7 @@ struct Kept {
     files: BTreeMap<PathBuf, Vec<u8>>,
     /// How often each was changed.
     versions: HashMap<PathBuf, u128>,
-    begun: HashMap<CallId, Replacement>,
+    begun: HashMap<CallId, Vec<Replacement>>,
 }
 
 impl Memory {
@@ -255,17 +271,24 @@ impl Files for Memory {
         kept.walk(folder, &rules, visit);
     }
 
-    fn replace(&self, call: &CallId, change: &Replacement, content: &[u8]) -> io::Result<()> {
+    fn begin(&self, call: &CallId, changes: &[Replacement]) -> io::Result<()> {
+        self.kept().begun.insert(call.clone(), changes.to_vec());
+        Ok(())
+    }
+
+    fn put(&self, _: &CallId, change: &Replacement, content: Option<&[u8]>) -> io::Result<()> {
         let mut kept = self.kept();
         if kept.look(&change.path) == Some(Found::Folder) {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        kept.begun.insert(call.clone(), change.clone());
-        kept.put(&change.path, content);
+        match content {
+            Some(content) => kept.put(&change.path, content),
+            None => drop(kept.files.remove(&change.path)),
+        }
         Ok(())
     }
 
-    fn begun(&self, call: &CallId) -> Option<Replacement> {
-        self.kept().begun.get(call).cloned()
+    fn begun(&self, call: &CallId) -> Vec<Replacement> {
+        self.kept().begun.get(call).cloned().unwrap_or_default()
     }
 }

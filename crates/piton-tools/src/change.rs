@@ -1,8 +1,11 @@
-//! What `write` and `edit` share: resolve the file, check that the model has read its current content, and change it
-//! exactly once. After a crash the hash of the file tells whether the change happened.
+//! What `write`, `edit` and `apply_patch` share: resolve the file, check that the model has read its current content, and
+//! change it exactly once. [`apply_all`] is the one way in which tools change files. What became of changes that a crash cut
+//! off is found out in [`settle`].
+
+mod settle;
 
 use crate::diff::{Diff, diff, unified};
-use crate::files::{Files, Found, Replacement};
+use crate::files::{Files, Found, Replacement, Stamp};
 use crate::ledger::{FileState, hash_of};
 use crate::limits::TRACKED_BYTES;
 use crate::paths;
@@ -13,6 +16,8 @@ use serde_json::{Value, json};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+pub(crate) use settle::{Settled, settled};
+
 /// The file that is to change.
 #[derive(Debug)]
 pub(crate) struct EditTarget {
@@ -22,6 +27,8 @@ pub(crate) struct EditTarget {
     pub(crate) shown: String,
     /// As it is.
     pub(crate) now: CurrentFile,
+    /// By what it is taken for unchanged since it was read.
+    stamp: Option<Stamp>,
 }
 
 /// A file as it is.
@@ -29,6 +36,14 @@ pub(crate) struct EditTarget {
 pub(crate) enum CurrentFile {
     Absent,
     File { content: Vec<u8>, hash: String },
+}
+
+/// A change that is to be made.
+#[derive(Clone, Copy)]
+pub(crate) struct Change<'c> {
+    pub(crate) target: &'c EditTarget,
+    /// `None`: the file is removed.
+    pub(crate) content: Option<&'c [u8]>,
 }
 
 /// A change that was made.
@@ -61,6 +76,7 @@ pub(crate) fn target(tool: &str, raw: &str, workspace: &Path, files: &dyn Files)
     let failed = |error: io::Error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&path, workspace)));
     let real = files.real(&path).map_err(failed)?;
     let shown = paths::shown(&real, workspace);
+    let stamp = files.stamp(&real);
     let now = match files.look(&real).map_err(failed)? {
         None => CurrentFile::Absent,
         Some(Found::Folder) => return Err(Outcome::failed(format!("{tool}: {shown} is a directory"))),
@@ -73,7 +89,7 @@ pub(crate) fn target(tool: &str, raw: &str, workspace: &Path, files: &dyn Files)
         }
         Some(Found::File { .. }) => read_now(&real, files).map_err(failed)?,
     };
-    Ok(EditTarget { path: real, shown, now })
+    Ok(EditTarget { path: real, shown, now, stamp })
 }
 
 fn read_now(path: &Path, files: &dyn Files) -> io::Result<CurrentFile> {
@@ -119,62 +135,108 @@ pub(crate) fn preview(target: &EditTarget, content: &[u8]) -> QuestionBlock {
     QuestionBlock::Diff { path: target.shown.clone(), unified: unified(target.now.content(), content) }
 }
 
-/// Makes the change.
+/// Makes a change.
 pub(crate) fn apply(tool: &str, target: &EditTarget, content: &[u8], cx: &ToolContext) -> Result<Changed, Outcome> {
-    let after = hash_of(content);
-    let before = target.now.hash().map(ToOwned::to_owned);
-    let change = Replacement { path: target.path.clone(), before, after };
-    let others = cx.files.other_names(&target.path);
-    cx.files
-        .replace(&cx.call, &change, content)
-        .map_err(|error| Outcome::failed(format!("{tool}: {} could not be written: {error}", target.shown)))?;
-    cx.ledger.note(&target.path, &change.after, Some(content));
-    let diff = diff(target.now.content(), content);
-    let mut metadata = facts(&change);
-    metadata["added"] = json!(diff.added);
-    metadata["removed"] = json!(diff.removed);
-    let note = match others {
-        0 => String::new(),
-        1 => "(The file has another name, a hard link: that still has the old content.)\n".to_owned(),
-        _ => format!("(The file has {others} other names, hard links: they still have the old content.)\n"),
-    };
-    Ok(Changed { diff, note, metadata })
+    let mut made = apply_all(tool, &[Change { target, content: Some(content) }], &[], cx)?;
+    made.pop().ok_or_else(|| Outcome::failed(format!("{tool}: nothing was to be changed")))
 }
 
-/// What came of a change that had begun before a crash; `None` if it did not happen, so that it is to be made now.
-pub(crate) fn settled(tool: &str, cx: &ToolContext) -> Option<Outcome> {
-    let change = cx.files.begun(&cx.call)?;
-    let shown = paths::shown(&change.path, &cx.workspace);
-    let now = match cx.files.look(&change.path) {
-        Ok(None) => Ok(CurrentFile::Absent),
-        Ok(Some(Found::File { .. })) => read_now(&change.path, &*cx.files),
-        Ok(Some(Found::Folder | Found::Other)) => Err(io::Error::other("it is no regular file any more")),
-        Err(error) => Err(error),
+/// Makes changes in their order, all of them or none: what was made is taken back if another cannot be made. Every change
+/// that a tool makes of files goes through here. `done`: what of this call was made in a process that is gone.
+pub(crate) fn apply_all(
+    tool: &str,
+    changes: &[Change<'_>],
+    done: &[Replacement],
+    cx: &ToolContext,
+) -> Result<Vec<Changed>, Outcome> {
+    let failed = |change: &Change<'_>, error: &io::Error, rest: &str| {
+        let what = if change.content.is_some() { "written" } else { "removed" };
+        Outcome::failed(format!("{tool}: {} could not be {what}: {error}{rest}", change.target.shown))
     };
-    let now = match now {
-        Ok(now) => now,
-        Err(error) => {
-            return Some(Outcome::failed(format!("{tool}: whether {shown} was written cannot be told: {error}")));
+    let replacements: Vec<Replacement> = changes.iter().map(Change::replacement).collect();
+    let others: Vec<u64> = changes.iter().map(|change| cx.files.other_names(&change.target.path)).collect();
+    if let Some(Change { target, .. }) = changes.iter().find(|change| !change.target.is_as_it_was(&*cx.files)) {
+        let text = format!("{tool}: {} has changed just now. Nothing was written: read it again.", target.shown);
+        return Err(Outcome::failed(text));
+    }
+    if let Some(first) = changes.first() {
+        cx.files.begin(&cx.call, &[done, &replacements].concat()).map_err(|error| failed(first, &error, ""))?;
+    }
+    for (number, (change, replacement)) in changes.iter().zip(&replacements).enumerate() {
+        if let Err(error) = cx.files.put(&cx.call, replacement, change.content) {
+            return Err(failed(change, &error, &take_back(&changes[..number], cx)));
         }
-    };
-    if now.hash() == Some(&change.after) {
-        cx.ledger.note(&change.path, &change.after, Some(now.content()));
-        let text = format!("{tool}: already applied before the interruption: {shown} is as intended.");
-        return Some(Outcome::ok(text).titled(format!("{tool} {shown} (already applied)")).with(facts(&change)));
     }
-    if now.hash() == change.before.as_deref() {
-        return None;
-    }
-    let text = format!(
-        "{tool}: conflict after an interruption: {shown} is neither as it was before the change (hash {}) nor as it was to \
-         be (hash {}); it now has hash {}. Nothing was written now. Read it again before you change it.",
-        change.before.as_deref().unwrap_or("none: no file"),
-        change.after,
-        now.hash().unwrap_or("none: no file"),
-    );
-    Some(Outcome::failed(text).titled(format!("{tool} {shown} (conflict)")))
+    Ok(changes
+        .iter()
+        .zip(&replacements)
+        .zip(others)
+        .map(|((change, made), others)| change.made(made, others, cx))
+        .collect())
 }
 
-fn facts(change: &Replacement) -> Value {
+/// Takes back what was made, the last first. What is to be said of it.
+fn take_back(changes: &[Change<'_>], cx: &ToolContext) -> String {
+    let mut left = Vec::new();
+    for change in changes.iter().rev() {
+        let Replacement { path, before, after } = change.replacement();
+        let back = Replacement { path, before: after, after: before };
+        let content = matches!(change.target.now, CurrentFile::File { .. }).then(|| change.target.now.content());
+        if cx.files.put(&cx.call, &back, content).is_err() {
+            left.push(change.target.shown.as_str());
+        }
+    }
+    match (changes.is_empty(), left.is_empty()) {
+        (true, _) => String::new(),
+        (false, true) => ". What was already changed was taken back: all files are as they were.".to_owned(),
+        (false, false) => {
+            format!(". What was already changed was taken back, but not {}: look at it.", left.join(", "))
+        }
+    }
+}
+
+impl EditTarget {
+    /// Whether nothing shows that the file was changed since it was read here.
+    fn is_as_it_was(&self, files: &dyn Files) -> bool {
+        match (&self.now, self.stamp) {
+            (CurrentFile::Absent, _) => matches!(files.look(&self.path), Ok(None) | Err(_)),
+            (CurrentFile::File { .. }, Some(stamp)) => files.stamp(&self.path) == Some(stamp),
+            (CurrentFile::File { .. }, None) => true,
+        }
+    }
+}
+
+impl Change<'_> {
+    fn replacement(&self) -> Replacement {
+        let EditTarget { path, now, .. } = self.target;
+        Replacement { path: path.clone(), before: now.hash().map(ToOwned::to_owned), after: self.content.map(hash_of) }
+    }
+
+    /// Remembers what the model now knows, and says what was done.
+    fn made(&self, made: &Replacement, others: u64, cx: &ToolContext) -> Changed {
+        note(made, self.content.unwrap_or_default(), cx);
+        let diff = diff(self.target.now.content(), self.content.unwrap_or_default());
+        let mut metadata = facts(made);
+        metadata["added"] = json!(diff.added);
+        metadata["removed"] = json!(diff.removed);
+        let note = match others {
+            0 => String::new(),
+            1 => "(The file has another name, a hard link: that still has the old content.)\n".to_owned(),
+            _ => format!("(The file has {others} other names, hard links: they still have the old content.)\n"),
+        };
+        Changed { diff, note, metadata }
+    }
+}
+
+/// The model knows what a file has become by this.
+fn note(made: &Replacement, content: &[u8], cx: &ToolContext) {
+    match &made.after {
+        Some(hash) => cx.ledger.note(&made.path, hash, Some(content)),
+        None => cx.ledger.removed(&made.path),
+    }
+}
+
+/// What programs are told of a change.
+pub(crate) fn facts(change: &Replacement) -> Value {
     json!({"path": change.path, "before": change.before, "after": change.after, "hash": change.after})
 }

@@ -14,6 +14,7 @@ use crate::private;
 use crate::regular;
 use crate::walk;
 use piton_core::ids::CallId;
+use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -46,19 +47,21 @@ impl Disk {
         key
     }
 
-    /// Puts a new content at a place that is there, by whatever way that place is named.
-    fn put(&self, call: &CallId, change: &Replacement, at: &Path, content: &[u8]) -> io::Result<()> {
-        self.write_intent(call, change)?;
-        atomic::replace(at, content, &self.key(call))
+    /// Puts a new content at a place that is there, or removes what is there, by whatever way that place is named.
+    fn put_at(&self, call: &CallId, at: &Path, content: Option<&[u8]>) -> io::Result<()> {
+        match content {
+            Some(content) => atomic::replace(at, content, &self.key(call)),
+            None => atomic::remove(at),
+        }
     }
+}
 
-    fn write_intent(&self, call: &CallId, change: &Replacement) -> io::Result<()> {
-        private::make_folder(&self.calls_dir)?;
-        let mut file = private::create(&self.intent(call))?;
-        file.write_all(&serde_json::to_vec(change)?)?;
-        file.sync_all()?;
-        File::open(&self.calls_dir)?.sync_all()
-    }
+/// An intent as it is kept: those of earlier versions are of one file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Intent {
+    Several(Vec<Replacement>),
+    One(Replacement),
 }
 
 impl Files for Disk {
@@ -102,19 +105,34 @@ impl Files for Disk {
         fs::metadata(path).map_or(0, |meta| if meta.is_file() { meta.nlink().saturating_sub(1) } else { 0 })
     }
 
-    fn replace(&self, call: &CallId, change: &Replacement, content: &[u8]) -> io::Result<()> {
-        if let Some(folder) = change.path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        self.put(call, change, &change.path, content)
+    fn begin(&self, call: &CallId, changes: &[Replacement]) -> io::Result<()> {
+        private::make_folder(&self.calls_dir)?;
+        let mut file = private::create(&self.intent(call))?;
+        file.write_all(&serde_json::to_vec(changes)?)?;
+        file.sync_all()?;
+        File::open(&self.calls_dir)?.sync_all()
     }
 
-    fn begun(&self, call: &CallId) -> Option<Replacement> {
+    fn put(&self, call: &CallId, change: &Replacement, content: Option<&[u8]>) -> io::Result<()> {
+        if let Some(folder) = change.path.parent().filter(|_| content.is_some()) {
+            fs::create_dir_all(folder)?;
+        }
+        self.put_at(call, &change.path, content)
+    }
+
+    fn begun(&self, call: &CallId) -> Vec<Replacement> {
         // An intent that is missing or cut short was never durable, and the change comes after that.
-        let change: Replacement = serde_json::from_slice(&fs::read(self.intent(call)).ok()?).ok()?;
-        // If it stays, the change itself is none the worse.
-        let _ = atomic::clear(&change.path, &self.key(call));
-        Some(change)
+        let Ok(intent) = fs::read(self.intent(call)) else { return Vec::new() };
+        let changes: Vec<Replacement> = match serde_json::from_slice(&intent) {
+            Ok(Intent::Several(changes)) => changes,
+            Ok(Intent::One(change)) => vec![change],
+            Err(_) => Vec::new(),
+        };
+        for change in &changes {
+            // If it stays, the change itself is none the worse.
+            let _ = atomic::clear(&change.path, &self.key(call));
+        }
+        changes
     }
 }
 

@@ -5,7 +5,7 @@ mod closest;
 mod find;
 mod replace;
 
-use crate::change::{self, CurrentFile, EditTarget};
+use crate::change::{self, CurrentFile, EditTarget, Settled};
 use crate::input::lenient;
 use crate::plan::{Look, Plan, QuestionDraft};
 use crate::tool::{ToolContext, blocking};
@@ -84,8 +84,9 @@ impl TypedTool for Edit {
 
     async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
         match change::settled(NAME, cx) {
-            Some(outcome) => outcome,
-            None => self.act(input, cx).await,
+            Settled::Outcome(outcome) => outcome,
+            // A single change is made or not.
+            Settled::Open | Settled::Half { .. } => self.act(input, cx).await,
         }
     }
 }

@@ -34,12 +34,22 @@ pub trait Files: Send + Sync {
     /// `.ignore` files ignore. Links are named and not followed; a folder that cannot be read is an error, and passed over.
     fn walk(&self, folder: &Path, visit: &mut Visit<'_>);
 
-    /// Puts a new content in place for a call, with the folders it needs: whole or not at all, durably, and not before
-    /// [`Files::begun`] would tell of it.
-    fn replace(&self, call: &CallId, change: &Replacement, content: &[u8]) -> io::Result<()>;
+    /// Notes durably what a call is about to replace, for [`Files::begun`] to tell. It takes the place of what the same call
+    /// noted before.
+    fn begin(&self, call: &CallId, changes: &[Replacement]) -> io::Result<()>;
 
-    /// What a call had begun to replace in a process that is gone. What its attempt left unfinished is removed.
-    fn begun(&self, call: &CallId) -> Option<Replacement>;
+    /// Puts a new content in place for a call, with the folders it needs, or removes the file where there is none: whole or
+    /// not at all, durably. The call has begun it.
+    fn put(&self, call: &CallId, change: &Replacement, content: Option<&[u8]>) -> io::Result<()>;
+
+    /// What a call had begun to replace in a process that is gone, in its order. What its attempt left unfinished is removed.
+    fn begun(&self, call: &CallId) -> Vec<Replacement>;
+
+    /// Puts a new content in place for a call that changes nothing else, and not before [`Files::begun`] would tell of it.
+    fn replace(&self, call: &CallId, change: &Replacement, content: &[u8]) -> io::Result<()> {
+        self.begin(call, std::slice::from_ref(change))?;
+        self.put(call, change, Some(content))
+    }
 
     /// How many other names (hard links) a file has. They keep the old content when it is replaced.
     fn other_names(&self, path: &Path) -> u64 {
@@ -114,6 +124,6 @@ pub struct Replacement {
     pub path: PathBuf,
     /// The hash of the content that goes; `None`: there was no file.
     pub before: Option<String>,
-    /// The hash of the content that comes.
-    pub after: String,
+    /// The hash of the content that comes; `None`: there is no file then.
+    pub after: Option<String>,
 }

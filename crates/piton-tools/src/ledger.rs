@@ -68,6 +68,11 @@ impl FileLedger {
         self.note(path, hash, None);
     }
 
+    /// The model knows that the file is gone: it removed it itself.
+    pub fn removed(&self, path: &Path) {
+        self.known().take(path);
+    }
+
     /// The model has seen nothing: what it saw was taken back.
     pub fn forget(&self) {
         *self.known() = Known::default();
@@ -127,13 +132,17 @@ impl FileLedger {
 }
 
 impl Known {
-    fn put(&mut self, path: &Path, entry: Entry) {
-        let size = entry.content.as_ref().map(|content| content.len());
-        let old = self.files.insert(path.to_path_buf(), entry);
-        if let Some(content) = old.and_then(|old| old.content) {
+    fn take(&mut self, path: &Path) {
+        if let Some(content) = self.files.remove(path).and_then(|old| old.content) {
             self.bytes -= content.len();
             self.order.retain(|known| known != path);
         }
+    }
+
+    fn put(&mut self, path: &Path, entry: Entry) {
+        let size = entry.content.as_ref().map(|content| content.len());
+        self.take(path);
+        self.files.insert(path.to_path_buf(), entry);
         if let Some(size) = size {
             self.bytes += size;
             self.order.push_back(path.to_path_buf());

@@ -27,6 +27,7 @@ mod change;
 pub mod read;
 pub mod write;
 pub mod edit;
+pub mod patch;
 mod walk;
 mod search;
 pub mod grep;

@@ -5,6 +5,7 @@ use crate::bash::Bash;
 use crate::edit::Edit;
 use crate::glob::Glob;
 use crate::grep::Grep;
+use crate::patch::ApplyPatch;
 use crate::read::Read;
 use crate::tasks::{BashKill, BashOutput};
 use crate::tool::Tool;
@@ -27,7 +28,8 @@ impl ToolSet {
     /// The tools that come with Piton. This is the only list of them.
     pub fn builtin() -> Self {
         Self::of([
-            Arc::new(Bash) as Arc<dyn Tool>,
+            Arc::new(ApplyPatch) as Arc<dyn Tool>,
+            Arc::new(Bash),
             Arc::new(BashKill),
             Arc::new(BashOutput),
             Arc::new(Edit),

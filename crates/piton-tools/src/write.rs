@@ -1,6 +1,6 @@
 //! `write`: creates a file, or replaces one that the model has read.
 
-use crate::change::{self, CurrentFile};
+use crate::change::{self, CurrentFile, Settled};
 use crate::plan::{Look, Plan, QuestionDraft};
 use crate::tool::{ToolContext, blocking};
 use crate::typed::TypedTool;
@@ -47,8 +47,9 @@ impl TypedTool for Write {
 
     async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
         match change::settled(NAME, cx) {
-            Some(outcome) => outcome,
-            None => self.act(input, cx).await,
+            Settled::Outcome(outcome) => outcome,
+            // A single change is made or not.
+            Settled::Open | Settled::Half { .. } => self.act(input, cx).await,
         }
     }
 }

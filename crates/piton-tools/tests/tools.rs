@@ -20,8 +20,14 @@ fn the_tools_are_sorted_and_what_the_model_is_told_is_short() {
     let tools = ToolSet::builtin();
     let specs = tools.specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(names, ["bash", "bash_kill", "bash_output", "edit", "glob", "grep", "read", "write"]);
-    let size = serde_json::to_string(&*specs).unwrap().len();
+    assert_eq!(names, ["apply_patch", "bash", "bash_kill", "bash_output", "edit", "glob", "grep", "read", "write"]);
+    // A model is told of patches or of edits, not of both.
+    let told: Vec<_> = specs.iter().filter(|spec| spec.name != "apply_patch").collect();
+    let size = serde_json::to_string(&told).unwrap().len();
+    // What it is told of commands in the background.
+    let ours: Vec<_> = specs.iter().filter(|spec| spec.name.starts_with("bash_")).collect();
+    let ours = serde_json::to_string(&ours).unwrap().len();
+    assert!(ours <= 720, "{ours} bytes, effects included");
     assert!(size <= 4_096, "{size} bytes");
     assert!(tools.get("bash").is_some() && tools.get("python").is_none());
 }

@@ -23,6 +23,7 @@ mod hostile;
 mod money;
 mod network;
 mod options;
+mod patches;
 mod permission;
 mod presets;
 mod robustness;

@@ -118,8 +118,13 @@ impl Rule {
         }
     }
 
-    /// Whether it is about this tool, as far as its name says.
+    /// Whether it is about this tool, as far as its name says. What holds an edit or a write back holds back a patch, which
+    /// does the work of both.
     pub fn names(&self, tool: &str) -> bool {
+        let is_stricter = self.action != Action::Allow && matches!(self.tool.as_str(), "edit" | "write");
+        if is_stricter && tool == "apply_patch" {
+            return true;
+        }
         self.tool.strip_suffix('*').map_or(self.tool == tool, |stem| tool.starts_with(stem))
     }
 

@@ -57,8 +57,8 @@ impl CallBlock {
         if let Some(input) = outcome.changed_input().filter(|input| self.input.value() != Some(input)) {
             self.takes(CallInput::Json(input.clone()));
         }
-        // An edit answers with its title, and the change below.
-        let change = outcome.text.split_once('\n').map(|(_, change)| change).filter(|change| change.starts_with("@@"));
+        // An edit answers with its title and what is to be said of it, and the change below.
+        let change = outcome.text.find("\n@@ ").map(|at| &outcome.text[at + 1..]);
         if let Some(change) = change.filter(|_| self.kind == CallKind::Edit && outcome.status == Status::Ok) {
             self.diff = Some(change.to_owned());
         }

@@ -60,6 +60,7 @@ fn tools() -> Vec<Entry> {
         number("background_max", background_most as u64),
         seconds("background_timeout", background_max_ms),
         seconds("background_unattended", background_unattended_ms),
+        Some(("apply_patch", Value::from("by_model"))),
     ]
 }
 

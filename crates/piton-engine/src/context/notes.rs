@@ -70,8 +70,7 @@ impl Notes {
         match &record.event {
             Event::ContextGiven { items } => items.iter().for_each(|item| self.hear_of(item)),
             Event::CallSettled { outcome, .. } => {
-                let path = outcome.metadata.get("path").and_then(|path| path.as_str());
-                self.touched.extend(path.map(PathBuf::from));
+                self.touched.extend(outcome.files().map(|file| PathBuf::from(file.path)));
             }
             // The beginning is summed up with the rest, and instructions are not for a summary.
             Event::CompactionFinished { .. } => {
@@ -297,9 +296,12 @@ impl Addition {
 pub(crate) fn remember_files(event: &Event, ledger: &FileLedger) {
     match event {
         Event::CallSettled { outcome, .. } => {
-            let text = |key: &str| outcome.metadata.get(key).and_then(|value| value.as_str());
-            if let (Some(path), Some(hash)) = (text("path"), text("hash")) {
-                ledger.restore(Path::new(path), hash);
+            for file in outcome.files() {
+                match file.hash {
+                    Some(hash) => ledger.restore(Path::new(file.path), hash),
+                    None if file.is_gone => ledger.removed(Path::new(file.path)),
+                    None => {}
+                }
             }
         }
         Event::ContextGiven { items } => items.iter().for_each(|item| remember_given(item, ledger)),

@@ -70,7 +70,6 @@ fn missing(input: &Value) -> Option<&'static str> {
     match () {
         () if calls("task") => Some("subagents"),
         () if calls("skill") => Some("skills"),
-        () if calls("apply_patch") => Some("a tool that applies patches"),
         () if has_patterns || says("\".env\"") => Some("permission rules that look at the input"),
         () if !input["limit"].is_null() || says("prompt is too long") || says("SUMMARY") => {
             Some("a window of the scripted provider's model")

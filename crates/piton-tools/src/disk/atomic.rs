@@ -25,6 +25,15 @@ pub(super) fn replace(target: &Path, content: &[u8], key: &str) -> io::Result<()
     File::open(folder)?.sync_all()
 }
 
+/// Removes a file. One that is not there was removed before.
+pub(super) fn remove(target: &Path) -> io::Result<()> {
+    remove_if_there(target)?;
+    match File::open(target.parent().unwrap_or(Path::new("/"))) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        folder => folder?.sync_all(),
+    }
+}
+
 /// Removes what an attempt under this key may have left beside `target`.
 pub(super) fn clear(target: &Path, key: &str) -> io::Result<()> {
     remove_if_there(&unfinished(target.parent().unwrap_or(Path::new("/")), key))

@@ -140,14 +140,19 @@ impl Files for ConfinedDisk {
         judged.map_or(0, |judged| self.disk.other_names(&judged.path()))
     }
 
-    fn replace(&self, call: &CallId, change: &Replacement, content: &[u8]) -> io::Result<()> {
+    fn begin(&self, call: &CallId, changes: &[Replacement]) -> io::Result<()> {
+        changes.iter().try_for_each(|change| self.check(&change.path, Access::Write))?;
+        self.disk.begin(call, changes)
+    }
+
+    fn put(&self, call: &CallId, change: &Replacement, content: Option<&[u8]>) -> io::Result<()> {
         self.check(&change.path, Access::Write)?;
         let name = change.path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
         let folder = Judged(self.folder(change.path.parent().unwrap_or(Path::new("/")))?);
-        self.disk.put(call, change, &folder.path().join(name), content)
+        self.disk.put_at(call, &folder.path().join(name), content)
     }
 
-    fn begun(&self, call: &CallId) -> Option<Replacement> {
+    fn begun(&self, call: &CallId) -> Vec<Replacement> {
         self.disk.begun(call)
     }
 }
@@ -196,7 +201,7 @@ mod tests {
         }
 
         fn write(&self, name: &str) -> io::Result<()> {
-            let change = Replacement { path: self.path(name), before: None, after: String::new() };
+            let change = Replacement { path: self.path(name), before: None, after: None };
             self.disk().replace(&"c1_0".into(), &change, b"new")
         }
     }
@@ -238,7 +243,7 @@ mod tests {
         let path = place.disk().real(&place.path("workspace/sub/new")).unwrap();
         fs::remove_dir(place.path("workspace/sub")).unwrap();
         symlink(place.path("outside"), place.path("workspace/sub")).unwrap();
-        let change = Replacement { path, before: None, after: String::new() };
+        let change = Replacement { path, before: None, after: None };
         place.disk().replace(&"c1_0".into(), &change, b"new").unwrap_err();
         assert!(!place.path("outside/new").exists());
     }
@@ -249,7 +254,7 @@ mod tests {
         let disk = place.disk();
         let path = disk.real(Path::new("/tmp/x")).unwrap();
         assert_eq!(path, place.path("private/tmp/x"));
-        let change = Replacement { path, before: None, after: String::new() };
+        let change = Replacement { path, before: None, after: None };
         disk.replace(&"c1_0".into(), &change, b"new").unwrap();
         assert_eq!(fs::read(place.path("private/tmp/x")).unwrap(), b"new");
     }

@@ -2,7 +2,8 @@
 
 use super::differs;
 use piton_tools::edit::{Edited, Miss, Refused, Replacing, Why, find, replace};
-use serde_json::Value;
+use piton_tools::patch::{Chunk, FilePatch, Fitted, How, Line, Unfit, fit, parse};
+use serde_json::{Value, json};
 
 /// A text in a file, and what stands there instead.
 pub(super) fn edit_replace(case: &Value) -> Result<(), String> {
@@ -86,4 +87,87 @@ fn why_not(content: &[u8], edit: Replacing<'_>, wanted: &str) -> Option<&'static
         .iter()
         .any(with)
         .then_some("several places fit as well: Piton names their lines, the reference takes the first")
+}
+
+/// What a patch says.
+pub(super) fn patch_parse(case: &Value) -> Result<(), String> {
+    let text = match &case["input"] {
+        Value::String(text) => text.as_str(),
+        argv => match argv.as_array().ok_or("no input")?.as_slice() {
+            [name, patch] if name == "apply_patch" || name == "applypatch" => patch.as_str().unwrap_or_default(),
+            [.., script] => script.as_str().unwrap_or_default(),
+            [] => "",
+        },
+    };
+    let expected = &case["expected"];
+    let wanted = expected.pointer("/ok/hunks").or(expected.pointer("/args/hunks"));
+    match (parse(text), wanted) {
+        (Ok(files), Some(wanted)) => {
+            let got = json!(files.iter().map(told).collect::<Vec<_>>());
+            if got == *wanted { Ok(()) } else { Err(got.to_string()) }
+        }
+        (Err(_), None) => Ok(()),
+        (got, _) => Err(format!("{got:?}")),
+    }
+}
+
+fn told(file: &FilePatch) -> Value {
+    match file {
+        // The reference adds the last line's end when it writes.
+        FilePatch::Add { path, content } => {
+            json!({"type": "add", "path": path, "contents": content.strip_suffix('\n').unwrap_or(content)})
+        }
+        FilePatch::Delete { path } => json!({"type": "delete", "path": path}),
+        FilePatch::Update { path, to, chunks } => {
+            let chunk = |chunk: &Chunk| json!({"old_lines": chunk.old(), "new_lines": new(chunk)});
+            let mut told =
+                json!({"type": "update", "path": path, "chunks": chunks.iter().map(chunk).collect::<Vec<_>>()});
+            if let Some(to) = to {
+                told["move_path"] = json!(to);
+            }
+            told
+        }
+    }
+}
+
+fn new(chunk: &Chunk) -> Vec<&str> {
+    let new = chunk.lines.iter().filter_map(|line| match line {
+        Line::Kept(text) | Line::New(text) => Some(text.as_str()),
+        Line::Gone(_) => None,
+    });
+    new.collect()
+}
+
+/// A patch of one file, made.
+pub(super) fn patch_apply(case: &Value) -> Result<(), String> {
+    let input = &case["input"];
+    let patch = parse(input["patch"].as_str().ok_or("no patch")?).map_err(|bad| format!("{bad:?}"))?;
+    let [FilePatch::Update { chunks, .. }] = patch.as_slice() else { return Err(format!("{patch:?}")) };
+    let content = input["content"].as_str().ok_or("no content")?;
+    let got = fit(content.as_bytes(), chunks);
+    let Some(wanted) = case["expected"]["ok"]["content"].as_str() else {
+        return got.map_or(Ok(()), |got| Err(format!("{got:?}")));
+    };
+    let mark = if case["expected"]["ok"]["bom"] == true { "\u{feff}" } else { "" };
+    fitted_as(&format!("{mark}{wanted}"), &got, chunks)
+}
+
+fn fitted_as(wanted: &str, got: &Result<Fitted, Unfit>, chunks: &[Chunk]) -> Result<(), String> {
+    let Ok(Fitted { content, told }) = got else { return Err(format!("{got:?}")) };
+    let content = String::from_utf8_lossy(content);
+    let trimmed = |text: &str| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
+    let is_fuzzy = told.iter().any(|told| matches!(told.how, How::LineEnds | How::Blanks | How::Characters));
+    match &*content {
+        content if content == wanted => Ok(()),
+        content if format!("{content}\n") == wanted => {
+            Err(differs("a last line that the patch does not touch keeps its end, or has none"))
+        }
+        content if is_fuzzy && trimmed(content) == trimmed(wanted) => Err(differs(
+            "lines that a patch only shows stay as they are; the reference writes the patch's blanks over them",
+        )),
+        _ if chunks.iter().any(|chunk| chunk.at_end) => {
+            Err(differs("`*** End of File` says which place is meant; the reference takes the first"))
+        }
+        content => Err(format!("{content:?}")),
+    }
 }
