@@ -671,7 +671,6 @@ impl Phase {
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
             (phase, Event::DeadlinePassed {} | Event::TurnResumed { .. }) if phase.is_between_turns() => phase,
             (phase, Event::DeadlinePassed {}) => phase.stop(work, &Self::out_of_time(work), record.seq),
-
             (phase, Event::TurnResumed { model, fallbacks, policy }) => {
                 work.turn.resume(model, fallbacks, policy, record.at_ms);
                 phase.gone_on_with(work, record.at_ms)

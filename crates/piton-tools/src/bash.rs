@@ -37,16 +37,13 @@ pub struct Input {
     /// Milliseconds; default 120000, at most 600000
     #[serde(default, alias = "timeout_ms", deserialize_with = "lenient::count")]
     timeout: Option<u64>,
-    /// Folder below the workspace
     #[serde(default, alias = "cwd")]
     workdir: Option<String>,
-    /// Returns an id at once; for servers and watchers
+    /// For servers: returns an id. With notify you are told of its end
     #[serde(default, alias = "run_in_background", deserialize_with = "lenient::flag")]
     background: Option<bool>,
-    /// In the background: be told when it ends
     #[serde(default, deserialize_with = "lenient::flag")]
     notify: Option<bool>,
-    /// For programs that want a terminal
     #[serde(default, alias = "tty", deserialize_with = "lenient::flag")]
     pty: Option<bool>,
     /// Only where the sandbox stopped this command and the task needs it: why it has to run outside. The user is asked

@@ -31,10 +31,8 @@ pub struct BashKill;
 pub struct Read {
     #[serde(alias = "bash_id", alias = "task_id", alias = "shell_id")]
     id: String,
-    /// Byte to begin at; default: what is new
     #[serde(default, deserialize_with = "lenient::count")]
     since: Option<u64>,
-    /// Wait so long for more
     #[serde(default, deserialize_with = "lenient::count")]
     wait_ms: Option<u64>,
 }
@@ -50,7 +48,7 @@ pub struct Kill {
 impl TypedTool for BashOutput {
     type Input = Read;
     const NAME: &'static str = "bash_output";
-    const DESCRIPTION: &'static str = "Reads a background command's new output and state.";
+    const DESCRIPTION: &'static str = "Reads a background command's new output.";
     const EFFECTS: Effects = EFFECTS;
 
     fn planned(&self, input: Read, _: &Look) -> Result<Plan, Outcome> {
@@ -97,7 +95,7 @@ impl TypedTool for BashOutput {
 impl TypedTool for BashKill {
     type Input = Kill;
     const NAME: &'static str = "bash_kill";
-    const DESCRIPTION: &'static str = "Ends a background command and all that it started.";
+    const DESCRIPTION: &'static str = "Ends a background command.";
     const EFFECTS: Effects = EFFECTS;
 
     fn planned(&self, input: Kill, _: &Look) -> Result<Plan, Outcome> {

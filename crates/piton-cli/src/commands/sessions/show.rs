@@ -3,8 +3,9 @@
 use crate::failure::Result;
 use crate::out::report;
 use crate::out::view;
+use piton_core::call::Outcome;
 use piton_core::event::Direction;
-use piton_core::ids::SessionId;
+use piton_core::ids::{CallId, SessionId};
 use piton_core::story::{Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
 use piton_core::stream_json;
 use piton_engine::engine::Engine;
@@ -89,9 +90,7 @@ fn drawn(body: &Body, full: bool) -> String {
             }
             RewindState::Started => String::new(),
         },
-        Body::TaskEnd { task, outcome } => {
-            format!("\n[background command {task} is over: {}]\n", view::first_line(&outcome.title))
-        }
+        Body::TaskEnd { task, outcome } => task_ended(task, outcome),
         Body::Lost { events } => format!("\n[{} lost to damage here]\n", view::plural(*events as u64, "event")),
         Body::TurnEnd { end, detail, spent, .. } => {
             let detail = detail.as_ref().map(|detail| format!(" ({})", view::first_line(detail))).unwrap_or_default();
@@ -110,6 +109,10 @@ fn drawn(body: &Body, full: bool) -> String {
         | Body::Title { .. }
         | Body::Stopping { .. } => String::new(),
     }
+}
+
+fn task_ended(task: &CallId, outcome: &Outcome) -> String {
+    format!("\n[background command {task} is over: {}]\n", view::first_line(&outcome.title))
 }
 
 fn summary(text: &str, full: bool) -> String {
