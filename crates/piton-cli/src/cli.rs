@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use piton_core::permission::{Action, PermissionMode, Rule};
 use piton_core::policy::SandboxMode;
 use piton_engine::config::layers::{Flag, Value};
+use piton_engine::config::trust::RunTrust;
 use piton_engine::config::{BackendChoice, is_preset_file, preset};
 use piton_http::egress::{HostError, HostRule};
 use piton_models::effort::Effort;
@@ -81,9 +82,11 @@ pub(crate) enum Command {
     /// List or revoke what you allowed with "always"
     #[command(subcommand)]
     Permission(PermissionCommand),
-    /// Show, check and edit the configuration; trust a repository's
+    /// Show, check and edit the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Show what this repository brings along that grants or runs something, and trust it in its current form
+    Trust(TrustArgs),
     /// Check this machine: keys (by name), local servers, tools, sessions; with --sandbox, try to break out of the sandbox
     Doctor {
         /// Try to break each guarantee of the sandbox, and print which hold
@@ -104,6 +107,36 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+}
+
+/// What `--trust` without a hash stands for.
+const TRUST_ALL: &str = "all";
+
+/// What `--trust` says. A variable that holds nothing must not pass for "whatever is there".
+fn run_trust(text: &str) -> Result<RunTrust, String> {
+    /// Hexadecimal digits of a BLAKE3 hash.
+    const DIGITS: usize = 64;
+    match text {
+        TRUST_ALL => Ok(RunTrust::All),
+        hash if hash.len() == DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            Ok(RunTrust::Exactly(hash.to_lowercase()))
+        }
+        _ => Err(format!("a hash has {DIGITS} hexadecimal digits; `piton trust` prints it")),
+    }
+}
+
+/// `piton trust`.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// Trust all of it without asking
+    #[arg(short, long, conflicts_with = "revoke")]
+    pub(crate) yes: bool,
+    /// Stop trusting it
+    #[arg(long)]
+    pub(crate) revoke: bool,
+    /// Print it as JSON, and change nothing
+    #[arg(long, conflicts_with_all = ["yes", "revoke"])]
+    pub(crate) json: bool,
 }
 
 /// `piton sandbox`.
@@ -152,6 +185,10 @@ pub(crate) struct RunArgs {
     /// Require an answer that matches this JSON Schema; the model gets two chances to repair it
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) output_schema: Option<PathBuf>,
+    /// Trust what this repository brings along (configuration, hooks) for this run; with a value, only if all of it has this
+    /// hash, which `piton trust` prints
+    #[arg(long, value_name = "HASH", num_args = 0..=1, require_equals = true, default_missing_value = TRUST_ALL, value_parser = run_trust, help_heading = PERMISSIONS)]
+    pub(crate) trust: Option<RunTrust>,
     /// Trust this repository's hooks in their current form and run them (docs/hooks.md)
     #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) trust_hooks: bool,
@@ -844,13 +881,9 @@ pub(crate) enum ConfigCommand {
     },
     /// Open your configuration in $VISUAL or $EDITOR, then validate it
     Edit,
-    /// Trust this repository's .piton/config.toml in its current form
-    Trust {
-        /// Do not ask
-        #[arg(short, long)]
-        yes: bool,
-    },
-    /// Stop trusting this repository's .piton/config.toml
+    /// The same as `piton trust`
+    Trust(TrustArgs),
+    /// The same as `piton trust --revoke`
     Untrust,
     /// Print the JSON Schema of the configuration
     Schema,

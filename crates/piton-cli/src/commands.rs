@@ -15,4 +15,5 @@ pub(crate) mod presets;
 pub(crate) mod sandbox;
 pub(crate) mod sessions;
 pub(crate) mod trace;
+pub(crate) mod trust;
 pub(crate) mod undo;

@@ -17,7 +17,9 @@ mod typed;
 mod upkeep;
 
 use crate::cli::{Cli, Command, Format};
-use crate::commands::{auth, config, context, demo, doctor, man, models, permission, presets, sandbox, sessions, undo};
+use crate::commands::{
+    auth, config, context, demo, doctor, man, models, permission, presets, sandbox, sessions, trust, undo,
+};
 use crate::failure::Failure;
 use crate::out::{report, view};
 use crate::surroundings::Surroundings;
@@ -86,6 +88,7 @@ async fn obey(command: Command) -> u8 {
         Command::Auth(command) => auth::auth(command, &around).await,
         Command::Permission(command) => permission::permission(command, &around).await,
         Command::Config(command) => config::config(command, &around),
+        Command::Trust(args) => trust::trust(&args, &around),
         Command::Doctor { sandbox: true } => sandbox::prove(&around).await,
         Command::Doctor { sandbox: false } => doctor::doctor(&around).await,
         Command::Sandbox(args) => sandbox::sandbox(&args, &around).await,

@@ -8,6 +8,7 @@
 //! holds what was read), and nothing prints: what a person should know is a [`Notice`].
 
 pub mod bare;
+pub mod brought;
 pub mod catalogue;
 pub mod cloud;
 pub mod environment;
@@ -35,6 +36,7 @@ pub use wishes::Wishes;
 
 use crate::config::Config;
 use crate::settings::{SandboxSettings, Settings};
+use brought::RunTrusted;
 use models::{Answers, Source};
 use piton_core::configure::is_every;
 use piton_core::permission::PermissionMode;
@@ -55,7 +57,8 @@ pub async fn settings(
     wishes: &Wishes,
     notices: &mut Vec<Notice>,
 ) -> Result<Settings, AssembleError> {
-    let config = sources::of_session(machine, workspace, wishes, notices)?;
+    let trusted = RunTrusted::of(machine, workspace, &wishes.trust)?;
+    let config = sources::of_session(machine, workspace, wishes, trusted.as_ref(), notices)?;
     let (mut policy, sandbox) = policy(&config, machine, wishes, notices)?;
     let unfitted = policy.clone();
     let by_preset = text_tools::Mode::of_policy(&policy);
@@ -67,7 +70,8 @@ pub async fn settings(
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
     let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
-    let hooks = hooks::hooks(wishes, &config, &env, machine, workspace, notices)?;
+    let items = trusted.as_ref().map_or(&[][..], |trusted| &trusted.items);
+    let hooks = hooks::hooks(wishes, (&config, items), &env, machine, workspace, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };

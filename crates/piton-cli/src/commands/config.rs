@@ -1,16 +1,16 @@
-//! The configuration in its layers, and `piton config`: what holds and who says so, whether it makes sense, and whether
-//! what a repository says counts.
+//! The configuration in its layers, and `piton config`: what holds and who says so, and whether it makes sense.
 
 use crate::cli::ConfigCommand;
+use crate::commands::trust;
 use crate::editor::Editor;
-use crate::failure::{Context, Failure, Result, bail};
+use crate::failure::{Context, Failure, Result};
 use crate::out::report::EXIT_FAILED;
 use crate::out::{print, view};
 use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_engine::assemble::sources;
 use piton_engine::config::layers::{Flag, KeyOrigin, Layers, Value};
-use piton_engine::config::trust::{Found, PROJECT_FILE, ProjectFile, Trust};
+use piton_engine::config::trust::{Found, PROJECT_FILE};
 use piton_tools::regular;
 use std::path::Path;
 
@@ -29,14 +29,6 @@ const TEMPLATE: &str = "\
 # max_cost = 2.00         # US dollars
 ";
 
-/// A file of a repository that makes sense where it is, over the user's own, and its text.
-fn sensible(path: &Path, around: &Surroundings) -> Result<(ProjectFile, String)> {
-    let file = ProjectFile::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    sources::of_files(&around.machine, Some(&file))?.merge()?;
-    let text = file.text().unwrap_or_default().to_owned();
-    Ok((file, text))
-}
-
 /// Obeys one of the commands.
 pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> Result<u8> {
     match command {
@@ -44,8 +36,8 @@ pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> Result<u8
         ConfigCommand::Path => path(around)?,
         ConfigCommand::Check { file, settings } => check(file.as_deref(), &settings.layers(), around)?,
         ConfigCommand::Edit => return edit(around),
-        ConfigCommand::Trust { yes } => return trust(yes, around),
-        ConfigCommand::Untrust => untrust(around)?,
+        ConfigCommand::Trust(args) => return trust::trust(&args, around),
+        ConfigCommand::Untrust => trust::revoke(around)?,
         ConfigCommand::Schema => view::write_stdout(SCHEMA),
     }
     Ok(0)
@@ -112,7 +104,7 @@ fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> Result<(
     if let Some(file) = file {
         let is_a_repositorys = std::path::absolute(file).is_ok_and(|file| file.ends_with(PROJECT_FILE));
         if is_a_repositorys {
-            sensible(file, around)?;
+            trust::sensible(file, around)?;
         } else {
             let text = regular::named(file, regular::SETTINGS_BYTES)
                 .with_context(|| format!("cannot read {}", file.display()))?;
@@ -126,7 +118,7 @@ fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> Result<(
     let found = sources::found(&around.machine, &around.workspace(None)?)?;
     let changed = found.changed.iter().filter(|path| path.exists());
     for path in found.unknown.iter().chain(changed) {
-        sensible(path, around)?;
+        trust::sensible(path, around)?;
         view::write_stdout(&format!("{} is valid, but not trusted\n", path.display()));
     }
     let layered = sources::layered(&around.machine, found.in_force.as_ref(), flags)?;
@@ -159,52 +151,4 @@ fn edit(around: &Surroundings) -> Result<u8> {
             Ok(EXIT_FAILED)
         }
     }
-}
-
-/// Shows what a repository wants, and puts it in force if the user says so.
-fn trust(yes: bool, around: &Surroundings) -> Result<u8> {
-    let workspace = around.workspace(None)?;
-    let found = sources::found(&around.machine, &workspace)?;
-    let changed = found.changed.as_ref().filter(|path| path.exists());
-    let nearest = found.unknown.first().into_iter().chain(changed).max_by_key(|path| path.components().count());
-    let Some(path) = nearest else {
-        let Some(file) = found.in_force else { bail!(no_file(&workspace)) };
-        view::write_stderr(&format!("{} is in force already\n", file.path.display()));
-        return Ok(0);
-    };
-    let (file, text) = sensible(path, around)?;
-    view::write_stderr(&format!("{} says:\n\n{}\n", path.display(), view::clean(text.trim_end())));
-    if !yes {
-        if !around.stdin_is_terminal {
-            bail!("there is nobody to ask; say --yes if you have read it");
-        }
-        view::write_stderr("\nTrust it in its current form? [y/N] ");
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer)?;
-        if !matches!(answer.trim(), "y" | "Y" | "yes") {
-            view::write_stderr("Not trusted; it stays out of force.\n");
-            return Ok(EXIT_FAILED);
-        }
-    }
-    Trust::in_folder(&around.machine.data_dir).give(&file.item())?;
-    view::write_stderr("Trusted: it is in force here and in every folder below, until it changes.\n");
-    Ok(0)
-}
-
-/// Lets go of the nearest file that was trusted, as it is or as it was.
-fn untrust(around: &Surroundings) -> Result<()> {
-    let workspace = around.workspace(None)?;
-    let Found { in_force, changed, unknown } = sources::found(&around.machine, &workspace)?;
-    // One that was changed is nearer than the one in force.
-    let Some(path) = changed.or(in_force.map(|file| file.path)).or(unknown.into_iter().next()) else {
-        bail!(no_file(&workspace));
-    };
-    let had = Trust::in_folder(&around.machine.data_dir).take_back(&path)?;
-    let told = if had { "is not in force any more" } else { "was not trusted" };
-    view::write_stderr(&format!("{} {told}\n", path.display()));
-    Ok(())
-}
-
-fn no_file(workspace: &Path) -> String {
-    format!("there is no {PROJECT_FILE} in {} or above it in its repository", workspace.display())
 }

@@ -10,7 +10,6 @@ use crate::out::report;
 use crate::out::view::{self, TextView};
 use crate::run;
 use crate::surroundings::Surroundings;
-use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use piton_core::event::TurnEnd;
 use piton_core::permission::PermissionMode;
 use piton_engine::assemble::bare;
@@ -88,11 +87,7 @@ fn show_result(view: &mut TextView, sample: &Sample, dir: &Path, around: &Surrou
     for (name, before) in sample.files {
         let after = std::fs::read_to_string(dir.join(name)).unwrap_or_default();
         if after != *before {
-            let input = InternedInput::new(*before, after.as_str());
-            let mut diff = Diff::compute(Algorithm::Histogram, &input);
-            diff.postprocess_lines(&input);
-            let printer = BasicLineDiffPrinter(&input.interner);
-            let diff = diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input);
+            let diff = view::unified(before, &after);
             view.note(&view::colour_diff(&format!("--- {name}\n+++ {name}\n{diff}")));
         }
     }

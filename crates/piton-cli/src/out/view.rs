@@ -15,6 +15,7 @@ pub(crate) use crate::out::print::{
 use crate::out::report;
 use crate::surroundings::Surroundings;
 use anstyle::{AnsiColor, Style};
+use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use piton_core::call::{CallKind, Status};
 use piton_core::client::{CheckRun, Compacted, Live, Published, Report};
 use piton_core::event::{Direction, Event, GivenKind, Record, Rewind, Touched, Trigger};
@@ -688,6 +689,14 @@ pub(crate) fn trouble(live: &Live) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// A unified diff without file names.
+pub(crate) fn unified(before: &str, after: &str) -> String {
+    let input = InternedInput::new(before, after);
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_lines(&input);
+    diff.unified_diff(&BasicLineDiffPrinter(&input.interner), UnifiedDiffConfig::default(), &input).to_string()
 }
 
 /// A unified diff with its lines in colour.

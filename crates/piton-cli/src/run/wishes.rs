@@ -23,6 +23,7 @@ pub(crate) fn wishes(args: &RunArgs, goes_on: bool, around: &Surroundings) -> Re
         mode,
         is_watched: around.person.is_some() && mode != Some(PermissionMode::Auto),
         trust_hooks,
+        trust: args.trust.clone().unwrap_or_default(),
         output_schema: args.output_schema.as_deref().map(schema).transpose()?.map(Arc::new),
         tape: args.record.as_deref().map(|path| tape(path, goes_on)).transpose()?,
         cassettes: CASSETTES,

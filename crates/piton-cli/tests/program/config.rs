@@ -46,7 +46,7 @@ fn the_permission_mode_is_that_of_a_flag_else_of_a_variable_else_of_the_file() {
 fn what_a_repository_says_counts_once_it_is_trusted_and_until_it_is_changed() {
     let stage = stage().with_config("[limits]\nmax_steps = 3\n");
     stage.workspace.write(PROJECT, "[limits]\nmax_steps = 2\n");
-    let ran = stage.run(&["go"]).expect_code(4).expect_said(&["is not in force", "piton config trust"]);
+    let ran = stage.run(&["go"]).expect_code(4).expect_said(&["is not in force", "piton trust"]);
     assert!(ran.stderr.contains(PROJECT), "{}", ran.stderr);
     assert_eq!(max_steps(&stage), 3);
 
@@ -143,10 +143,10 @@ fn no_file_of_a_repository_turns_a_trusted_one_off() {
 fn a_run_that_nobody_watches_does_not_begin_without_the_rules_that_were_trusted() {
     let stage = trusting("[permission]\nbash = \"deny\"\n");
     stage.workspace.write(PROJECT, "[permission]\nbash = \"allow\"\n");
-    let words = ["has been changed since you trusted it", "nothing was started", "piton config trust"];
+    let words = ["has been changed since you trusted it", "nothing was started", "piton trust"];
     stage.run(&["go"]).expect_code(1).expect_said(&words);
     std::fs::remove_file(stage.workspace.path().join(PROJECT)).unwrap();
-    stage.run(&["go"]).expect_code(1).expect_said(&["is gone", "nothing was started", "piton config untrust"]);
+    stage.run(&["go"]).expect_code(1).expect_said(&["is gone", "nothing was started", "piton trust --revoke"]);
     assert!(stage.provider.requests().is_empty());
     let path = Ran::of(stage.piton(&["config", "path"])).expect_code(0).stdout;
     assert!(path.contains("changed since it was trusted"), "{path}");

@@ -34,4 +34,5 @@ mod stage;
 mod steer;
 mod text_tools;
 mod trace;
+mod trust;
 mod undo;

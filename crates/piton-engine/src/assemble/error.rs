@@ -19,7 +19,7 @@ pub enum AssembleError {
     /// There is no such preset.
     #[error(transparent)]
     Preset(#[from] NoPreset),
-    /// A trusted file was changed, and nobody would see that its rules are gone.
+    /// What a repository brings along is not what was trusted, and nobody would see that.
     #[error("{0}")]
     Changed(String),
     /// The model cannot be asked.

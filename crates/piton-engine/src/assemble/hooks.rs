@@ -20,7 +20,7 @@ type Env = Arc<BTreeMap<OsString, OsString>>;
 /// The hooks of a run, in order: the user's, the repository's, the schema, the checks.
 pub(super) fn hooks(
     wishes: &Wishes,
-    config: &Config,
+    (config, trusted): (&Config, &[Item]),
     env: &Env,
     machine: &Machine,
     workspace: &Path,
@@ -34,7 +34,7 @@ pub(super) fn hooks(
                 handlers.extend(settings.hooks(&file, notices)?.handlers);
             }
         }
-        handlers.extend(of_repository(wishes.trust_hooks, machine, workspace, notices)?);
+        handlers.extend(of_repository((wishes.trust_hooks, trusted), machine, workspace, notices)?);
     } else if wishes.trust_hooks {
         notices.push(Notice::new(
             "--trust-hooks has no effect: Claude Code's hooks are read only with [claude] hooks = true in the \
@@ -55,7 +55,7 @@ pub(super) fn hooks(
 /// The hooks that come with the repository, if the user trusts them in their current form. A file that cannot be read is
 /// no error: it came with the repository.
 fn of_repository(
-    trust_now: bool,
+    (trust_now, trusted): (bool, &[Item]),
     machine: &Machine,
     workspace: &Path,
     notices: &mut Vec<Notice>,
@@ -63,7 +63,7 @@ fn of_repository(
     let trust = Trust::in_folder(&machine.data_dir);
     let listed = "the trust of hooks cannot be looked up";
     let mut handlers = Vec::new();
-    for name in [".claude/settings.json", ".claude/settings.local.json"] {
+    for name in OF_REPOSITORY {
         let file = workspace.join(name);
         let read = settings(&file).and_then(|settings| {
             let Some(settings) = settings else { return Ok(None) };
@@ -81,9 +81,14 @@ fn of_repository(
         if hooks.handlers.is_empty() {
             continue;
         }
-        let item = Item::new(Kind::Hooks, &file, settings.hashed.as_bytes());
+        let item = settings.item(&file);
         if trust_now {
-            trust.give(&item).context(listed)?;
+            trust.give(&item, settings.hashed.as_bytes()).context(listed)?;
+        }
+        // What is run are the very bytes that the run trusts.
+        if trusted.contains(&item) {
+            handlers.extend(hooks.handlers);
+            continue;
         }
         let why = match trust.standing(&item).context(listed)? {
             Standing::Trusted => {
@@ -99,20 +104,25 @@ fn of_repository(
         for handler in &hooks.handlers {
             said.push_str(&format!("  {}\n", handler.summary()));
         }
-        notices.push(Notice::new(format!("{said}  Trust them in their current form with --trust-hooks")));
+        notices.push(Notice::new(format!(
+            "{said}  Trust them in their current form with piton trust, or with --trust-hooks"
+        )));
     }
     Ok(handlers)
 }
 
+/// Where a repository has hooks, below the workspace.
+pub(super) const OF_REPOSITORY: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
+
 /// What a settings file of Claude Code's says.
-struct ClaudeSettings {
+pub(super) struct ClaudeSettings {
     table: HookTable,
     /// That of it which counts, as text: what is trusted.
     hashed: String,
 }
 
 /// The settings in a file; `None` where there is no file.
-fn settings(file: &Path) -> Result<Option<ClaudeSettings>, Trouble> {
+pub(super) fn settings(file: &Path) -> Result<Option<ClaudeSettings>, Trouble> {
     let bytes = match ProjectFile::read(file) {
         Ok(file) => file.bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -125,6 +135,16 @@ fn settings(file: &Path) -> Result<Option<ClaudeSettings>, Trouble> {
 }
 
 impl ClaudeSettings {
+    /// Its hooks, as something to trust.
+    pub(super) fn item(&self, file: &Path) -> Item {
+        Item::new(Kind::Hooks, file, self.hashed.as_bytes())
+    }
+
+    /// What counts of it; empty where it has no hooks.
+    pub(super) fn shown(&self) -> String {
+        if self.table.is_empty() { String::new() } else { self.hashed.clone() }
+    }
+
     fn hooks(&self, file: &Path, notices: &mut Vec<Notice>) -> Result<ReadHooks, Trouble> {
         let hooks = self.table.read(false).with_context(|| file.display().to_string())?;
         notices.extend(hooks.notices.iter().map(|notice| Notice::new(format!("{}: {notice}", file.display()))));

@@ -1,5 +1,6 @@
 //! The configuration of a machine in its layers: the user's file, that of the repository if it is trusted, variables, flags.
 
+use super::brought::RunTrusted;
 use super::error::AssembleError;
 use super::machine::Machine;
 use super::notice::Notice;
@@ -44,9 +45,17 @@ pub(super) fn of_session(
     machine: &Machine,
     workspace: &Path,
     wishes: &Wishes,
+    trusted: Option<&RunTrusted>,
     notices: &mut Vec<Notice>,
 ) -> Result<Config, AssembleError> {
-    let found = found(machine, workspace)?;
+    let found = match trusted {
+        None => found(machine, workspace)?,
+        // Whatever stands on the list: of the repository this is in force, and above it what is trusted.
+        Some(RunTrusted { settings: Some(settings), .. }) => {
+            Found { in_force: Some(settings.clone()), ..Found::default() }
+        }
+        Some(RunTrusted { settings: None, .. }) => found(machine, workspace)?,
+    };
     if !wishes.is_watched
         && let Some(path) = &found.changed
     {
@@ -64,7 +73,7 @@ pub fn found(machine: &Machine, workspace: &Path) -> Result<Found, TrustError> {
 pub fn remarks(found: &Found) -> Vec<Notice> {
     let unknown = found.unknown.first().map(|path| {
         format!(
-            "{} is not in force: you have not trusted it in its current form; piton config trust shows it and asks",
+            "{} is not in force: you have not trusted it in its current form; piton trust shows it and asks",
             path.display()
         )
     });
@@ -77,7 +86,7 @@ fn changed(path: &Path, what: &str) -> String {
     let state = if path.exists() { "has been changed since you trusted it" } else { "was trusted by you and is gone" };
     format!(
         "{} {state} and is not in force: {what}. Review it; then, in {folder}, trust its current form with \
-         piton config trust, or forget it with piton config untrust",
+         piton trust, or forget it with piton trust --revoke",
         path.display()
     )
 }

@@ -1,6 +1,7 @@
 //! What a client asks of a session; it overrides files and environment variables.
 
 use crate::config::layers::Flag;
+use crate::config::trust::RunTrust;
 use crate::hooks::OutputSchema;
 use piton_core::configure::Configure;
 use piton_core::permission::PermissionMode;
@@ -21,6 +22,8 @@ pub struct Wishes {
     pub is_watched: bool,
     /// Whether to trust the repository's hooks in their current form.
     pub trust_hooks: bool,
+    /// What of the repository counts in this run, beside what the user trusts.
+    pub trust: RunTrust,
     /// The schema that the answer must satisfy.
     pub output_schema: Option<Arc<OutputSchema>>,
     /// Where the models' replies are recorded as a cassette.

@@ -92,6 +92,18 @@ pub enum Standing {
     Unknown,
 }
 
+/// What of a repository counts in one run, though the user need not have trusted it for good.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum RunTrust {
+    /// Nothing.
+    #[default]
+    None,
+    /// Whatever is there.
+    All,
+    /// Whatever is there, if all of it has this hash ([`Brought::hash`](crate::assemble::brought::Brought::hash)). Otherwise nothing is started.
+    Exactly(String),
+}
+
 /// The list of what is trusted, in the user's data folder.
 #[derive(Debug)]
 pub struct Trust {
@@ -120,6 +132,22 @@ impl Trust {
         Self { file: data_dir.join("trust.json") }
     }
 
+    /// What counted of an item when it was trusted last; `None` where that is not known.
+    pub fn text_before(&self, item: &Item) -> Result<Option<String>, TrustError> {
+        let list = self.read()?;
+        let Some(listed) = list.trusted.get(&item.path) else { return Ok(None) };
+        let hash = listed.rsplit(':').next().unwrap_or(listed);
+        // Only to show a difference: without it, all of the item is shown.
+        let bytes = regular::whole(&self.texts().join(hash), PROJECT_FILE_BYTES).ok();
+        let bytes = bytes.filter(|bytes| blake3::hash(bytes).to_hex().as_str() == hash);
+        Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
+    }
+
+    /// Where the texts of what was trusted are kept, by their hashes.
+    fn texts(&self) -> PathBuf {
+        self.file.with_file_name("trusted")
+    }
+
     /// Whether the user trusts an item in its current form, or did in another.
     pub fn standing(&self, item: &Item) -> Result<Standing, TrustError> {
         Ok(self.read()?.standing(item))
@@ -130,7 +158,7 @@ impl Trust {
     /// to the folder that has `.git`, and without one in the folder itself.
     pub fn look(&self, workspace: &Path) -> Result<Found, TrustError> {
         let list = self.read()?;
-        let root = workspace.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(workspace);
+        let root = repository(workspace);
         let mut found = Found::default();
         for dir in workspace.ancestors() {
             let path = dir.join(PROJECT_FILE);
@@ -149,10 +177,13 @@ impl Trust {
         Ok(found)
     }
 
-    /// From now on the user trusts this.
-    pub fn give(&self, item: &Item) -> Result<(), TrustError> {
+    /// From now on the user trusts this; `contents` is what counts of it.
+    pub fn give(&self, item: &Item, contents: &[u8]) -> Result<(), TrustError> {
         let _lock = self.lock()?;
         let mut list = self.read()?;
+        // It serves to show what was changed, later: without it all is shown.
+        let _ =
+            private::make_folder(&self.texts()).and_then(|()| private::write(&self.texts().join(&item.hash), contents));
         list.trusted.insert(item.path.clone(), item.listed());
         self.write(&list)
     }
@@ -205,6 +236,11 @@ impl Trust {
     }
 }
 
+/// The folder of the repository around a workspace; the workspace where there is none.
+pub fn repository(workspace: &Path) -> &Path {
+    workspace.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(workspace)
+}
+
 impl List {
     fn standing(&self, item: &Item) -> Standing {
         match self.trusted.get(&item.path) {
@@ -248,12 +284,14 @@ mod tests {
         let (trust, path) = (Trust::in_folder(&dir.path().join("data")), dir.path().join("config.toml"));
         let standing = |path: &Path, contents| trust.standing(&item(path, contents)).expect("read");
         assert_eq!(standing(&path, b"a"), Standing::Unknown);
-        trust.give(&item(&path, b"a")).expect("written");
+        trust.give(&item(&path, b"a"), b"a").expect("written");
         assert_eq!(standing(&path, b"a"), Standing::Trusted);
         assert_eq!(standing(&path, b"b"), Standing::Changed);
         assert_eq!(standing(&dir.path().join("other.toml"), b"a"), Standing::Unknown, "another file, the same words");
+        let before = |contents| trust.text_before(&item(&path, contents)).expect("read");
+        assert_eq!((before(b"a").as_deref(), before(b"b").as_deref()), (Some("a"), Some("a")));
         assert!(trust.take_back(&path).expect("written"));
-        assert_eq!(standing(&path, b"a"), Standing::Unknown);
+        assert_eq!((standing(&path, b"a"), before(b"a")), (Standing::Unknown, None));
         assert!(!trust.take_back(&path).expect("read"));
     }
 
@@ -262,7 +300,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let (trust, path) = (Trust::in_folder(dir.path()), dir.path().join("settings.json"));
         let hooks = Item::new(Kind::Hooks, &path, b"a");
-        trust.give(&hooks).expect("written");
+        trust.give(&hooks, b"a").expect("written");
         assert_eq!(trust.standing(&hooks).expect("read"), Standing::Trusted);
         assert_ne!(trust.standing(&item(&path, b"a")).expect("read"), Standing::Trusted, "no settings were trusted");
         // As Piton 0.1 wrote it.
@@ -277,7 +315,7 @@ mod tests {
         fs::write(dir.path().join("trust.json"), "{").expect("written");
         let trust = Trust::in_folder(dir.path());
         assert!(trust.standing(&item(Path::new("x"), b"a")).is_err());
-        assert!(trust.give(&item(Path::new("x"), b"a")).is_err());
+        assert!(trust.give(&item(Path::new("x"), b"a"), b"a").is_err());
         assert_eq!(fs::read(dir.path().join("trust.json")).expect("still there"), b"{");
     }
 
@@ -308,7 +346,7 @@ mod tests {
 
         fn give(&self, below: &str) -> PathBuf {
             let file = ProjectFile::read(&self.path(below).join(PROJECT_FILE)).expect("read");
-            self.trust().give(&file.item()).expect("written");
+            self.trust().give(&file.item(), &file.bytes).expect("written");
             file.path
         }
 
@@ -387,7 +425,7 @@ mod tests {
         let files: Vec<PathBuf> = (0..32).map(|n| PathBuf::from(format!("/{n}"))).collect();
         std::thread::scope(|scope| {
             for file in &files {
-                scope.spawn(|| Trust::in_folder(dir.path()).give(&item(file, b"a")).expect("written"));
+                scope.spawn(|| Trust::in_folder(dir.path()).give(&item(file, b"a"), b"a").expect("written"));
             }
         });
         let trust = Trust::in_folder(dir.path());

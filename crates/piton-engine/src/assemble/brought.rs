@@ -1,0 +1,145 @@
+//! What a repository brings along that grants or runs something: its configuration, and the hooks in its settings of Claude
+//! Code. It is inert until the user trusts it: for good, each item in its current form ([`Trust`]), or for one run.
+//!
+//! Instruction files are not in it: they are text, and grant nothing.
+
+use super::error::AssembleError;
+use super::hooks;
+use super::machine::Machine;
+use crate::config::trust::{Item, Kind, PROJECT_FILE, ProjectFile, RunTrust, Standing, Trust, TrustError, repository};
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// All that a repository brings along.
+#[derive(Debug)]
+pub struct Brought {
+    /// Below this folder: that of the repository, or the workspace where there is none.
+    root: PathBuf,
+    /// What can be trusted; settings nearest to the workspace first, then hooks.
+    pub items: Vec<BroughtItem>,
+    /// Files that cannot be read, and why: they can be trusted in no form.
+    pub unreadable: Vec<(PathBuf, String)>,
+}
+
+/// One thing that a repository brings along.
+#[derive(Debug)]
+pub struct BroughtItem {
+    /// What it is.
+    pub item: Item,
+    /// What counts of it, as text.
+    pub text: String,
+    /// How the user stands to it.
+    pub standing: Standing,
+    /// What counted of it when the user trusted it last, where that is known.
+    pub before: Option<String>,
+}
+
+impl Brought {
+    /// What is there for a session in this workspace.
+    pub fn look(machine: &Machine, workspace: &Path) -> Result<Self, TrustError> {
+        let (trust, root) = (Trust::in_folder(&machine.data_dir), repository(workspace));
+        let mut brought = Self { root: root.to_owned(), items: Vec::new(), unreadable: Vec::new() };
+        for folder in workspace.ancestors().take_while(|folder| folder.starts_with(root)) {
+            let path = folder.join(PROJECT_FILE);
+            let read = match ProjectFile::read(&path) {
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
+                Err(error) => Err(error.to_string()),
+                Ok(file) => match file.text() {
+                    Some(text) => Ok((file.item(), text.to_owned())),
+                    None => Err("it is not text".to_owned()),
+                },
+            };
+            brought.add(path, read, &trust)?;
+        }
+        for name in hooks::OF_REPOSITORY {
+            let path = workspace.join(name);
+            let read = match hooks::settings(&path) {
+                Ok(Some(settings)) => Ok((settings.item(&path), settings.shown())),
+                Ok(None) => continue,
+                Err(error) => Err(error.to_string()),
+            };
+            if !matches!(&read, Ok((_, text)) if text.is_empty()) {
+                brought.add(path, read, &trust)?;
+            }
+        }
+        Ok(brought)
+    }
+
+    fn add(&mut self, path: PathBuf, read: Result<(Item, String), String>, trust: &Trust) -> Result<(), TrustError> {
+        match read {
+            Ok((item, text)) => {
+                let (standing, before) = (trust.standing(&item)?, trust.text_before(&item)?);
+                self.items.push(BroughtItem { item, text, standing, before });
+            }
+            Err(why) => self.unreadable.push((path, why)),
+        }
+        Ok(())
+    }
+
+    /// A BLAKE3 hash in hexadecimal over every item: its kind, its path in the repository and its contents. The same in every
+    /// checkout of it.
+    pub fn hash(&self) -> String {
+        let mut lines: Vec<String> = self
+            .items
+            .iter()
+            .map(|BroughtItem { item, .. }| {
+                let below = item.path.strip_prefix(&self.root).unwrap_or(&item.path);
+                // A path may hold whatever separates lines.
+                format!("{:?} {:?} {}", item.kind, below, item.hash)
+            })
+            .collect();
+        lines.sort();
+        blake3::hash(lines.join("\n").as_bytes()).to_hex().to_string()
+    }
+
+    /// What counts in a run that trusts it so.
+    pub(super) fn for_run(self, wanted: &RunTrust) -> Result<RunTrusted, AssembleError> {
+        if let RunTrust::Exactly(hash) = wanted {
+            self.check(hash)?;
+        }
+        let settings = self.items.iter().find(|brought| brought.item.kind == Kind::Settings);
+        let settings = settings
+            .map(|brought| ProjectFile { path: brought.item.path.clone(), bytes: brought.text.clone().into_bytes() });
+        Ok(RunTrusted { settings, items: self.items.into_iter().map(|brought| brought.item).collect() })
+    }
+
+    fn check(&self, wanted: &str) -> Result<(), AssembleError> {
+        let refused = |why: String| {
+            Err(AssembleError::Changed(format!(
+                "{why}; nothing was started. `piton trust` shows what this repository brings along, and the hash of all of it"
+            )))
+        };
+        if let Some((path, why)) = self.unreadable.first() {
+            return refused(format!("{} cannot be read ({why}), so --trust={wanted} cannot cover it", path.display()));
+        }
+        let hash = self.hash();
+        if hash == wanted {
+            return Ok(());
+        }
+        let mut text = format!("what this repository brings along has the hash {hash}, and not {wanted}:");
+        for BroughtItem { item, .. } in &self.items {
+            let _ = write!(text, "\n  {}", item.path.display());
+        }
+        refused(text)
+    }
+}
+
+/// What a run trusts, as it was read.
+#[derive(Debug, Default)]
+pub(super) struct RunTrusted {
+    /// The configuration that is in force.
+    pub(super) settings: Option<ProjectFile>,
+    /// Everything.
+    pub(super) items: Vec<Item>,
+}
+
+impl RunTrusted {
+    /// What a run in this workspace trusts; nothing where that was not asked for.
+    pub(super) fn of(machine: &Machine, workspace: &Path, wanted: &RunTrust) -> Result<Option<Self>, AssembleError> {
+        match wanted {
+            RunTrust::None => Ok(None),
+            RunTrust::All | RunTrust::Exactly(_) => Brought::look(machine, workspace)?.for_run(wanted).map(Some),
+        }
+    }
+}
