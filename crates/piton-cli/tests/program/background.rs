@@ -10,7 +10,8 @@ fn background(command: &str) -> Value {
     json!({"tools": [{"name": "bash", "args": {"command": command, "background": true}}]})
 }
 
-fn tool(name: &str, args: Value) -> Value {
+fn tool(name: &str, args: impl Into<Value>) -> Value {
+    let args: Value = args.into();
     json!({"tools": [{"name": name, "args": args}]})
 }
 

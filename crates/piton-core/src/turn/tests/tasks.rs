@@ -50,7 +50,7 @@ fn a_task_is_watched_in_and_between_turns_until_it_is_over() {
 fn its_end_is_told_with_the_next_step_and_not_again() {
     let (mut bench, id) = with_task();
     bench.happen(ended(&id, "over"));
-    assert_eq!(untold(&bench), [id.clone()], "the step under way has begun without it");
+    assert_eq!(untold(&bench), std::slice::from_ref(&id), "the step under way has begun without it");
     bench.answer("done");
     assert_eq!(untold(&bench), [id]);
     bench.say("and?");
