@@ -494,6 +494,9 @@ pub(crate) enum SessionCommand {
         /// Print every event, one JSON object per line
         #[arg(long)]
         json: bool,
+        /// Show what the permission rules said of each call, what was asked, and what was answered
+        #[arg(long, conflicts_with = "full")]
+        audit: bool,
     },
     /// Switch a session to another model, from its next turn on, also while another piton runs it
     Model {

@@ -12,6 +12,7 @@ use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::REWIND_PATHS;
 use crate::message::{Part, Usage};
 use crate::model::{ModelError, Reply};
+use crate::permission::Judged;
 use crate::policy::Policy;
 use crate::prompt::PromptContents;
 use crate::question::{Decision, Question};
@@ -209,6 +210,17 @@ pub enum Event {
         /// What the tool says of it; absent where there is no such tool, or it cannot read the input.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan: Option<Box<Planned>>,
+        /// What rules, mode and reach said of each of its parts; absent in older journals.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        judged: Option<Box<Judged>>,
+    },
+    /// A person's yes did not fit any more when the call was about to act: a link or a file that it changes was another one
+    /// than the question showed. It has not acted, and is judged again.
+    ApprovalVoided {
+        /// What it was about.
+        subject: Subject,
+        /// What has changed.
+        why: String,
     },
     /// A person was asked a question; the turn waits for the answer.
     ApprovalAsked {
@@ -777,7 +789,7 @@ fn is_zero(number: &u32) -> bool {
 impl Event {
     /// A call that was judged with the input the model wrote, by no tool's plan.
     pub fn requested(call: CallId, effects: Effects, verdict: Verdict) -> Self {
-        Self::CallRequested { call, input: None, author: Author::Model, effects, verdict, plan: None }
+        Self::CallRequested { call, input: None, author: Author::Model, effects, verdict, plan: None, judged: None }
     }
 
     /// An answer to a question, by whomever.
@@ -790,7 +802,8 @@ impl Event {
         match self {
             // A Piton that does not wait at these gates would go on without the hooks.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.gates.is_empty() => 4,
-            Self::CallRequested { .. }
+            Self::ApprovalVoided { .. }
+            | Self::CallRequested { .. }
             | Self::GrantsRevoked { .. }
             | Self::SettingsChanged { .. }
             | Self::TaskEnded { .. } => 4,
@@ -835,6 +848,20 @@ impl Event {
         let mut used = Bound { tokens: usage.total(), cost_micros };
         at_most.iter().for_each(|most| used.add(most));
         used
+    }
+
+    /// Whether it is about a call of a step, or the snapshot before it.
+    pub fn is_about_calls(&self) -> bool {
+        matches!(
+            self,
+            Self::SnapshotTaken { .. }
+                | Self::CallRequested { .. }
+                | Self::ApprovalAsked { .. }
+                | Self::ApprovalGiven { .. }
+                | Self::ApprovalVoided { .. }
+                | Self::CallStarted { .. }
+                | Self::CallSettled { .. }
+        )
     }
 
     /// Whether it can occur while a compaction is under way.

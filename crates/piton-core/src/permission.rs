@@ -126,6 +126,51 @@ pub struct Judgement {
     pub parts: Vec<PartJudged>,
 }
 
+/// What the rules said of a call, as it is on record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judged {
+    /// The mode that held.
+    pub mode: PermissionMode,
+    /// Whether commands ran in a sandbox.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub confined: bool,
+    /// What was said of each part.
+    pub parts: Vec<PartSaid>,
+}
+
+/// What was said of one part, in a few words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartSaid {
+    /// The part.
+    pub part: String,
+    /// What to do with it.
+    pub action: Action,
+    /// The rule that says so, with its voice and layer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+    /// Why, where no rule says so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+}
+
+impl Judged {
+    /// A judgement in this mode.
+    pub fn of(judgement: &Judgement, mode: PermissionMode, confined: bool) -> Self {
+        let said = |part: &PartJudged| PartSaid {
+            part: part.named(),
+            action: part.action,
+            rule: part.rule.clone(),
+            why: if part.rule.is_some() { String::new() } else { part.why.clone() },
+        };
+        Self { mode, confined, parts: judgement.parts.iter().map(said).collect() }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 /// What was said of one part of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartJudged {

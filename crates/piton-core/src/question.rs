@@ -19,6 +19,65 @@ pub struct Question {
     pub choices: Vec<Choice>,
     /// Names title and body: a hash of them, so that an answer can say which question it saw.
     pub shown: String,
+    /// The files that would be changed, as they were when it was asked: a yes is to these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bound: Vec<Target>,
+}
+
+/// A file that a call would change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// Where it is, through all links. Absolute.
+    pub path: String,
+    /// A hash of what is in it; `None`: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+}
+
+/// What a person should know of a call beside what it does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// What it says something about.
+    pub about: About,
+    /// What it says.
+    pub text: String,
+}
+
+/// What a fact says something about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// The part that made it a question, and which rule, or why.
+    Asked,
+    /// The folder in which it runs.
+    Folder,
+    /// The file that a link leads to.
+    Link,
+    /// Whether it runs in the sandbox.
+    Place,
+    /// What it can reach: files and hosts.
+    Reach,
+    /// Characters that are not seen, by their names.
+    Hidden,
+}
+
+/// Bytes of a command, from the first to behind the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Mark {
+    /// The first byte.
+    pub from: usize,
+    /// Behind the last byte.
+    pub to: usize,
+}
+
+/// How long an answer holds, beyond the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lasting {
+    /// In every session of this folder.
+    Folder,
+    /// In every session.
+    Everywhere,
 }
 
 /// A piece of a question. Nothing in it is cut or cleaned: that is up to whoever draws it.
@@ -34,6 +93,14 @@ pub enum QuestionBlock {
     Command {
         /// The script.
         command: String,
+        /// The parts of it that made it a question, in order. They do not overlap.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        marks: Vec<Mark>,
+    },
+    /// What a person should know beside it.
+    Facts {
+        /// The facts, in order.
+        facts: Vec<Fact>,
     },
     /// A change to a file.
     Diff {
@@ -77,6 +144,8 @@ pub enum Decision {
     Approve,
     /// Yes, and from here on by the rules that the question offers with it (`grants`).
     ApproveForSession,
+    /// Yes, and from here on in later sessions, too, by the same rules.
+    ApproveLasting(Lasting),
     /// Yes, this once and with this input, a whole JSON object, in the place of the model's.
     ApproveChanged(Value),
     /// No; the words, if any, reach the model.
@@ -90,7 +159,7 @@ impl Question {
     pub fn new(title: impl Into<String>, body: Vec<QuestionBlock>, choices: Vec<Choice>) -> Self {
         let title = title.into();
         let shown = hash(&title, &body);
-        Self { title, body, choices, shown }
+        Self { title, body, choices, shown, bound: Vec::new() }
     }
 
     /// Whether a call may run: yes, always (where that would add these rules), or no.
@@ -103,6 +172,25 @@ impl Question {
             choices.insert(1, Choice { label, grants: remember, ..always });
         }
         Self::new(title, body, choices)
+    }
+
+    /// The same, where an "always" can also be for the folder and for all sessions.
+    #[must_use]
+    pub fn lasting(mut self) -> Self {
+        let always = |choice: &&Choice| choice.decision == Decision::ApproveForSession;
+        let Some(rules) = self.choices.iter().find(always).map(|choice| choice.grants.clone()) else { return self };
+        let lasting = [
+            ("folder", Lasting::Folder, "(the same, always here)"),
+            ("everywhere", Lasting::Everywhere, "(the same, always)"),
+        ];
+        let choices = lasting.map(|(name, lasting, label)| Choice {
+            label: label.to_owned(),
+            grants: rules.clone(),
+            ..Choice::new(name, Decision::ApproveLasting(lasting))
+        });
+        let at = self.choices.iter().position(|choice| choice.name == "no").unwrap_or(self.choices.len());
+        self.choices.splice(at..at, choices);
+        self
     }
 
     /// What this answer adds to the session's rules.

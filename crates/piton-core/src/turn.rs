@@ -66,7 +66,7 @@ use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
 use crate::permission::{Grant, Judgement};
 use crate::policy::{OnEmpty, Policy};
-use crate::question::Question;
+use crate::question::{Question, Target};
 use crate::retry;
 use crate::task::Tasks;
 use serde_json::Value;
@@ -489,6 +489,11 @@ impl State {
         self.batch()?.plan(id)
     }
 
+    /// What the yes of a person to this call is bound to: what it would access, and the files as they were.
+    pub fn bound(&self, id: &CallId) -> Option<(&Planned, &[Target])> {
+        self.batch()?.bound(id)
+    }
+
     /// Whether a hook wants a person to be asked about this open call, whatever the rules say.
     pub fn is_asked_by_hook(&self, id: &CallId) -> bool {
         self.batch().is_some_and(|batch| batch.is_asked_by_hook(id))
@@ -692,15 +697,7 @@ impl Phase {
             (GivenUp { then, .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
                 work.switched(model, *compact_at_tokens, then)
             }
-            (
-                RunningTools(batch, after),
-                event @ (Event::SnapshotTaken { .. }
-                | Event::CallRequested { .. }
-                | Event::ApprovalAsked { .. }
-                | Event::ApprovalGiven { .. }
-                | Event::CallStarted { .. }
-                | Event::CallSettled { .. }),
-            ) => {
+            (RunningTools(batch, after), event) if event.is_about_calls() => {
                 work.remember_grant(&batch, event, record.at_ms);
                 work.note_call(event, record.seq);
                 work.turn.note_snapshot(event);
@@ -766,6 +763,7 @@ impl Phase {
             | Event::CallRequested { .. }
             | Event::ApprovalAsked { .. }
             | Event::ApprovalGiven { .. }
+            | Event::ApprovalVoided { .. }
             | Event::SnapshotTaken { .. }
             | Event::CallStarted { .. }
             | Event::CallSettled { .. }

@@ -36,6 +36,7 @@ pub use wishes::Wishes;
 
 use crate::config::Config;
 use crate::settings::{SandboxSettings, Settings};
+use crate::standing::Standing;
 use brought::RunTrusted;
 use models::{Answers, Source};
 use piton_core::configure::is_every;
@@ -60,6 +61,8 @@ pub async fn settings(
     let trusted = RunTrusted::of(machine, workspace, &wishes.trust)?;
     let config = sources::of_session(machine, workspace, wishes, trusted.as_ref(), notices)?;
     let (mut policy, sandbox) = policy(&config, machine, wishes, notices)?;
+    let standing = Standing::in_folder(&machine.data_dir);
+    notices.extend(standing.add_to(&mut policy.permission, workspace).err().map(Notice::new));
     let unfitted = policy.clone();
     let by_preset = text_tools::Mode::of_policy(&policy);
     let answers = Answers { options: config.answers.options(), text_tools: config.answers.text_tools, by_preset };
@@ -93,6 +96,7 @@ pub async fn settings(
         compaction_model: summaries,
         hooks,
         instructions: sources::instructions(&config, machine),
+        standing: Some(Arc::new(standing)),
         model_source: Some(Arc::new(switch)),
         ..settings
     })

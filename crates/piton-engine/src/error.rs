@@ -52,6 +52,9 @@ pub enum EngineError {
         /// Which question is open.
         subject: Subject,
     },
+    /// What was allowed for longer than the session could not be kept. The question is still open.
+    #[error("this cannot be kept beyond the session: {0}. Answer yes, or always for the session")]
+    NotKept(String),
     /// So many messages wait already that this one was not taken.
     #[error("{most} messages are already queued; this one was not accepted")]
     TooMany {

@@ -74,9 +74,11 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId) -> Vec<(
                 event
             }
             // What was allowed in the other session was allowed there.
-            Event::ApprovalGiven { subject, decision: Decision::ApproveForSession, by } => {
-                Event::ApprovalGiven { subject: subject.clone(), decision: Decision::Approve, by: *by }
-            }
+            Event::ApprovalGiven {
+                subject,
+                decision: Decision::ApproveForSession | Decision::ApproveLasting(_),
+                by,
+            } => Event::ApprovalGiven { subject: subject.clone(), decision: Decision::Approve, by: *by },
             event => event.clone(),
         };
         // The second place is taken.

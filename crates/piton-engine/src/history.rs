@@ -57,7 +57,7 @@ impl TypedTool for History {
         let title = input.query.or_else(|| input.seq.map(|seq| format!("event {seq}"))).unwrap_or_default();
         let planned = Planned { kind: CallKind::Search, title, accesses: Vec::new() };
         let question = QuestionDraft::new(|| ("Look into the session's own history?".to_owned(), Vec::new()));
-        Ok(Plan { planned, question })
+        Ok(Plan { planned, question, places: Vec::new() })
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {

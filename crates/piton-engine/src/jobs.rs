@@ -23,6 +23,7 @@ mod plan;
 mod prompt;
 mod reminders;
 mod rewind;
+mod shown;
 mod snapshot;
 mod task;
 mod title;

@@ -5,6 +5,7 @@
 
 pub mod engine;
 mod settings;
+pub mod standing;
 mod error;
 mod handle;
 mod inbox;

@@ -126,7 +126,9 @@ impl Engine {
         }
         let id = session.clone();
         for record in &mut records {
-            if let Event::ApprovalGiven { decision: decision @ Decision::ApproveForSession, .. } = &mut record.event {
+            if let Event::ApprovalGiven { decision, .. } = &mut record.event
+                && matches!(decision, Decision::ApproveForSession | Decision::ApproveLasting(_))
+            {
                 *decision = Decision::Approve;
             }
             // Nor does anything run here.

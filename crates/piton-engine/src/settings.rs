@@ -4,6 +4,7 @@
 use crate::context;
 use crate::history::default_tools;
 use crate::hooks::Hook;
+use crate::standing::Standing;
 use piton_core::call::ToolSpec;
 use piton_core::configure::{Configure, is_every};
 use piton_core::policy::{Policy, RetryPolicies, ToolFields};
@@ -86,6 +87,8 @@ pub struct Settings {
     pub environment_note: Option<String>,
     /// Where instruction files are looked for, for the model; without it, none are read.
     pub instructions: Option<context::Instructions>,
+    /// Where rules are kept that hold beyond a session; without it, an "always" is for the session.
+    pub standing: Option<Arc<Standing>>,
     /// Who opens the models that a client switches the session to; without it, the session keeps these.
     pub model_source: Option<Arc<dyn ModelSource>>,
 }
@@ -189,6 +192,7 @@ impl Settings {
             hooks: Vec::new(),
             environment_note: None,
             instructions: None,
+            standing: None,
             model_source: None,
         }
     }

@@ -12,6 +12,6 @@ pub const MOST_NODES: usize = 5_000;
 pub(crate) const MOST_EXPANDED_BYTES: usize = MOST_BYTES;
 /// Looks at a character per byte of the command, beside [`FREE_STEPS`]. Only a text that has to be read again and again (`$((` that
 /// turns out to be a substitution, in itself) needs more.
-pub(crate) const STEPS_PER_BYTE: usize = 8;
+pub(crate) const STEPS_PER_BYTE: usize = 4;
 /// Looks at a character that any command has, however short.
 pub(crate) const FREE_STEPS: usize = 200_000;

@@ -55,11 +55,16 @@ impl CommandPattern {
     /// Whether the pattern could cover the part, with anything in place of what is known only when it runs, and whatever
     /// options stand between its words. This is what a `deny` and an `ask` need.
     pub fn could_match(&self, part: &Part) -> bool {
+        // A star between words may stand for none of them: `sed * -i` is `sed -i`, too.
+        let without = letters_of(&self.text.replace(" * ", " "));
         let pattern = self.letters();
         behind_wrappers(part).flat_map(Candidate::respelled).any(|candidate| {
             let words = candidate.letters(true);
-            covers(&pattern, &words, Any::IsAnything)
-                || self.open_end && covers(&with_more(&pattern), &words, Any::IsAnything)
+            let fits = |pattern: &[Letter]| {
+                covers(pattern, &words, Any::IsAnything)
+                    || self.open_end && covers(&with_more(pattern), &words, Any::IsAnything)
+            };
+            fits(&pattern) || without != pattern && fits(&without)
         })
     }
 
@@ -84,7 +89,7 @@ impl CommandPattern {
     }
 
     fn letters(&self) -> Vec<Letter> {
-        self.text.chars().map(|c| if c == '*' { Letter::Any } else { Letter::Char(c) }).collect()
+        letters_of(&self.text)
     }
 
     /// Whether one is more particular than the other: it has more that is literal, then less that is open. A total order up to
@@ -187,6 +192,10 @@ impl<'p> Candidate<'p> {
         });
         spelled.collect()
     }
+}
+
+fn letters_of(pattern: &str) -> Vec<Letter> {
+    pattern.chars().map(|c| if c == '*' { Letter::Any } else { Letter::Char(c) }).collect()
 }
 
 /// The pattern with more words behind it.

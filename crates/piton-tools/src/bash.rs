@@ -88,7 +88,7 @@ impl TypedTool for Bash {
         let workdir = input.workdir.as_deref().map(|raw| workdir::planned(raw, look)).transpose()?;
         let how = if input.is_background() { " in the background" } else { "" };
         let Input { command, outside_sandbox, .. } = input;
-        let mut shown = vec![QuestionBlock::Command { command: command.clone() }];
+        let mut shown = vec![QuestionBlock::Command { command: command.clone(), marks: Vec::new() }];
         if let Some(workdir) = &workdir {
             let text = format!("In the folder {}.", hidden::visible_line(&workdir.to_string_lossy()));
             shown.push(QuestionBlock::Note { text });
@@ -97,12 +97,12 @@ impl TypedTool for Bash {
         let parts = parts::accesses(&command, workdir.as_deref().unwrap_or(&look.workspace), look);
         let Some(reason) = outside_sandbox.filter(|reason| look.is_confined && !reason.trim().is_empty()) else {
             let question = QuestionDraft::new(move || (format!("Run this command{how}?"), shown));
-            return Ok(Plan::new(CallKind::Execute, command, access, question).and_all(parts));
+            return Ok(Plan::new(CallKind::Execute, command, access, question).and_places(parts));
         };
         let text = format!("With all your rights, files and network. The model's reason: {}", reason.trim());
         shown.push(QuestionBlock::Note { text });
         let question = QuestionDraft::new(move || (format!("Run this command outside the sandbox{how}?"), shown));
-        Ok(Plan::new(CallKind::Execute, command, access, question).and_all(parts).and(Access::Unsandboxed(reason)))
+        Ok(Plan::new(CallKind::Execute, command, access, question).and_places(parts).and(Access::Unsandboxed(reason)))
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {

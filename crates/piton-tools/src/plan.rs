@@ -9,8 +9,9 @@ use piton_core::question::QuestionBlock;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What planning may look at.
 #[derive(Clone)]
@@ -23,6 +24,29 @@ pub struct Look {
     pub is_confined: bool,
     /// What commands find in their environment.
     pub env: Env,
+    /// The links that paths were found to lead through.
+    pub links: Links,
+}
+
+/// Links that planning came upon: each path as it is meant, and the file that it really is.
+#[derive(Debug, Clone, Default)]
+pub struct Links(Arc<Mutex<Vec<(PathBuf, PathBuf)>>>);
+
+impl Links {
+    /// So many are told of; more are not read.
+    const MOST: usize = 32;
+
+    fn add(&self, meant: &Path, real: &Path) {
+        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if meant != real && links.len() < Self::MOST && !links.iter().any(|(known, _)| known == meant) {
+            links.push((meant.to_owned(), real.to_owned()));
+        }
+    }
+
+    /// Those that were found so far.
+    pub fn found(&self) -> Vec<(PathBuf, PathBuf)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// A call as its tool understands it.
@@ -32,6 +56,8 @@ pub struct Plan {
     pub planned: Planned,
     /// The question whether it may run.
     pub question: QuestionDraft,
+    /// Where in a script some of the accesses stand, in bytes.
+    pub places: Vec<(Access, Range<usize>)>,
 }
 
 /// A question that is worded when it is asked: that may take the disk.
@@ -40,13 +66,25 @@ pub struct QuestionDraft(Box<dyn FnOnce() -> (String, Vec<QuestionBlock>) + Send
 impl Plan {
     /// A plan of this kind and title that accesses this, and may run if the person says yes to `question`.
     pub fn new(kind: CallKind, title: impl Into<String>, access: Access, question: QuestionDraft) -> Self {
-        Self { planned: Planned { kind, title: title.into(), accesses: vec![access] }, question }
+        Self { planned: Planned { kind, title: title.into(), accesses: vec![access] }, question, places: Vec::new() }
     }
 
     /// The same, which accesses this, too.
     #[must_use]
     pub fn and(mut self, access: Access) -> Self {
         self.planned.accesses.push(access);
+        self
+    }
+
+    /// The same, which accesses these, too, each with its place in the script, where it has one.
+    #[must_use]
+    pub fn and_places(mut self, accesses: Vec<(Access, Option<Range<usize>>)>) -> Self {
+        for (access, place) in accesses {
+            self.places.extend(place.map(|place| (access.clone(), place)));
+            if !self.planned.accesses.contains(&access) {
+                self.planned.accesses.push(access);
+            }
+        }
         self
     }
 
@@ -62,7 +100,11 @@ impl Plan {
         let json = input.to_string();
         let (name, shown) = (spec.name.clone(), json.clone());
         let question = QuestionDraft::new(move || (format!("Use {name}?"), vec![QuestionBlock::Json { json: shown }]));
-        Self { planned: Planned { kind: CallKind::Other, title: json, accesses: accesses(spec) }, question }
+        Self {
+            planned: Planned { kind: CallKind::Other, title: json, accesses: accesses(spec) },
+            question,
+            places: Vec::new(),
+        }
     }
 }
 
@@ -113,7 +155,9 @@ impl Look {
             None => PathBuf::from(raw),
         };
         let path: PathBuf = self.workspace.join(path).components().collect();
-        self.files.real(&path).unwrap_or(path).to_string_lossy().into_owned()
+        let real = self.files.real(&path).unwrap_or_else(|_| path.clone());
+        self.links.add(&path, &real);
+        real.to_string_lossy().into_owned()
     }
 
     /// The same of a path with wildcards: the folder before them through all links, and what follows as it is.

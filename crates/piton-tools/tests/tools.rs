@@ -456,6 +456,7 @@ fn a_plan_says_what_a_call_accesses_and_its_question_shows_the_change() {
         files: place.cx.files.clone(),
         is_confined: false,
         env: place.cx.env.clone(),
+        links: piton_tools::plan::Links::default(),
     };
     let worded = |tool: &str, input: serde_json::Value| {
         let plan = ToolSet::builtin().get(tool).unwrap().plan(&input, &look).unwrap();

@@ -3,6 +3,7 @@
 //! A case file is `{suite, about, cases: [{name, input, expected, …}]}`. Which suites are known, and under which preset
 //! they run, is the table in [`suite`].
 
+mod commands;
 mod files;
 mod neovate;
 mod opencode;
@@ -51,6 +52,9 @@ pub(crate) fn cases(dir: &Path) -> anyhow::Result<()> {
 /// The suites that are known, by folder and file name.
 fn suite(file: &Path) -> Option<Judge> {
     let system = file.parent()?.file_name()?.to_str()?;
+    if let Some(judge) = commands::suite(system, file.file_stem()?.to_str()?) {
+        return Some(judge);
+    }
     match (system, file.file_stem()?.to_str()?) {
         ("opencode", "doom_loop") => Some(doom_loop),
         ("opencode", "truncate_output") => Some(truncate_output),
@@ -81,11 +85,14 @@ fn run(file: &Path, judge: Judge) -> anyhow::Result<usize> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let table: Value =
         serde_json::from_str(&whole_characters(&text)).with_context(|| format!("{} is not JSON", file.display()))?;
-    let suite = table["suite"].as_str().context("a case file names its suite")?;
-    let cases = table["cases"].as_array().context("a case file has cases")?;
+    // Codex' tables are bare lists.
+    let stem = file.file_stem().and_then(|stem| stem.to_str());
+    let suite = table["suite"].as_str().or(stem.filter(|_| table.is_array()));
+    let suite = suite.context("a case file names its suite")?;
+    let cases = table["cases"].as_array().or(table.as_array()).context("a case file has cases")?;
     let (mut passed, mut waiting, mut different, mut lines) = (0, 0, 0, Vec::new());
     for case in cases {
-        let name = case["name"].as_str().unwrap_or("(no name)");
+        let name = case["name"].as_str().or(case["test"].as_str()).unwrap_or("(no name)");
         match judge(case) {
             Ok(()) => passed += 1,
             Err(got) if got.starts_with(WAITS) => {

@@ -10,14 +10,15 @@ use crate::surroundings::Surroundings;
 use piton_core::client::{Reply, Request};
 use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
-use piton_core::permission::{Action, Ask, Grant, PermissionMode, Voice};
+use piton_core::permission::{Action, Ask, Grant, PermissionMode, Rule, Voice};
 use piton_core::turn::State;
 use piton_engine::assemble::{self, Wishes, environment, sources};
 use piton_engine::control::{Connection, Incoming};
 use piton_engine::engine::Engine;
+use piton_engine::standing::Standing;
 use piton_tools::bash::Bash;
 use piton_tools::disk::Disk;
-use piton_tools::plan::Look;
+use piton_tools::plan::{Links, Look};
 use piton_tools::tool::Tool as _;
 use serde_json::json;
 use std::sync::Arc;
@@ -44,8 +45,34 @@ pub(crate) async fn permission(command: PermissionCommand, around: &Surroundings
             return check(&command, (mode, &settings), json, around);
         }
         PermissionCommand::Revoke { tools, session } => {
-            let id = find::find(&engine, around, session.as_deref().unwrap_or(NEWEST))?;
-            revoke(&engine, &id, tools).await?;
+            let standing = Standing::in_folder(&around.machine.data_dir);
+            let workspace = around.workspace(None)?;
+            // A session that is named has its own alone.
+            let gone = match session {
+                None => standing.take_back(&tools, &workspace).map_err(|error| Failure::user(error.to_string()))?,
+                Some(_) => Vec::new(),
+            };
+            for kept in &gone {
+                let from = kept.rule().and_then(|rule| rule.layer).unwrap_or_default();
+                view::write_stderr(&format!("{} is asked about again (it was {from})\n", kept.rule));
+            }
+            let is_left = |name: &String| !gone.iter().any(|kept| kept.rule == *name);
+            let left: Vec<String> = tools.iter().filter(|name| is_left(name)).cloned().collect();
+            let is_over = !gone.is_empty() && left.is_empty() && !tools.is_empty();
+            match find::find(&engine, around, session.as_deref().unwrap_or(NEWEST)) {
+                Ok(id) if !is_over => revoke(&engine, &id, left).await?,
+                Err(error) if gone.is_empty() => return Err(error),
+                // What was kept is gone; the session's own by that name, too, where it has one.
+                Ok(id) => {
+                    let granted = grants(&engine, &id).await?;
+                    let own = tools.into_iter().filter(|name| granted.iter().any(|grant| grant.rule.is_called(name)));
+                    let own: Vec<String> = own.collect();
+                    if !own.is_empty() {
+                        revoke(&engine, &id, own).await?;
+                    }
+                }
+                Err(_) => {}
+            }
         }
     }
     Ok(0)
@@ -68,6 +95,17 @@ fn rules(around: &Surroundings, as_json: bool) -> Result<()> {
             format!("{:<5} {rule:<30} {from}{voice}\n", rule.action.word())
         });
     }
+    for kept in
+        Standing::in_folder(&around.machine.data_dir).list().map_err(|error| Failure::user(error.to_string()))?
+    {
+        let from = kept.rule().and_then(|rule| rule.layer).unwrap_or_default();
+        let (rule, since) = (&kept.rule, kept.at_ms);
+        view::write_stdout(&if as_json {
+            format!("{}\n", json!({"rule": rule, "action": Action::Allow, "from": from, "since_ms": since}))
+        } else {
+            format!("{:<5} {rule:<30} {from} since {}\n", Action::Allow.word(), when(since))
+        });
+    }
     print::notices(&sources::remarks(&found));
     Ok(())
 }
@@ -85,6 +123,11 @@ fn check(
     let wishes = Wishes { flags, mode, is_watched: true, ..Wishes::default() };
     let mut notices = Vec::new();
     let (mut policy, _) = assemble::policy(&config, &around.machine, &wishes, &mut notices)?;
+    let standing = Standing::in_folder(&around.machine.data_dir);
+    if let Err(told) = standing.add_to(&mut policy.permission, &workspace) {
+        view::write_stderr(&format!("note: {}\n", view::clean(&told)));
+    }
+    print::notices(&notices);
     // As where nobody is there, unless something else is said.
     policy.mode = mode.or(config.permission_mode).unwrap_or_default();
     let command = match command {
@@ -94,7 +137,7 @@ fn check(
     let files = Arc::new(Disk::new(around.machine.data_dir.join("sessions")));
     let is_confined = !policy.sandbox.is_off();
     let env = Arc::new(environment::for_tools(&around.machine.vars, &config));
-    let look = Look { workspace: workspace.clone(), files, is_confined, env };
+    let look = Look { workspace: workspace.clone(), files, is_confined, env, links: Links::default() };
     let planned = Bash.plan(&json!({"command": command}), &look).map_err(|refused| Failure::user(refused.text))?;
     let workspace = workspace.to_string_lossy();
     let ask = Ask {
@@ -115,7 +158,9 @@ fn check(
         view::write_stdout(&format!("{said}\n"));
     } else {
         for part in &judged.parts {
-            let by = part.rule.as_ref().map_or_else(|| part.why.clone(), |rule| format!("by the rule {rule}"));
+            let from = |rule: &Rule| rule.layer.as_ref().map(|from| format!(" of {from}")).unwrap_or_default();
+            let by = |rule: &Rule| format!("by the rule {rule}{}", from(rule));
+            let by = part.rule.as_ref().map_or_else(|| part.why.clone(), by);
             view::write_stdout(&format!("{:<5} {}  ({by})\n", part.action.word(), view::clean(&part.named())));
         }
         let verdict = match judged.action {

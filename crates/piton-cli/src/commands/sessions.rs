@@ -3,6 +3,7 @@
 pub(crate) mod find;
 pub(crate) mod pick;
 mod show;
+mod audit;
 mod configure;
 mod export;
 pub(crate) mod list;
@@ -29,7 +30,8 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
     let meant = |name: Option<String>| find::meant(&engine, around, name.as_deref());
     match command {
         SessionCommand::List(args) => list::list(&engine, &args, around).await?,
-        SessionCommand::Show { id, full, json } => show::show(&engine, &meant(id)?, full, json).await?,
+        SessionCommand::Show { id, json, audit: true, .. } => audit::audit(&engine, &meant(id)?, json).await?,
+        SessionCommand::Show { id, full, json, audit: false } => show::show(&engine, &meant(id)?, full, json).await?,
         SessionCommand::Follow { id, from, format } => {
             return follow::follow(&engine, &meant(id)?, from, format, around).await;
         }

@@ -351,7 +351,7 @@ fn called(call: &CallTrace) -> String {
     let what = if call.title.is_empty() { &call.tool } else { &call.title };
     let asked = match &call.approval {
         None => String::new(),
-        Some((Decision::Approve | Decision::ApproveForSession, ms)) => {
+        Some((Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_), ms)) => {
             format!(", allowed by a person after {}", span(*ms))
         }
         Some((Decision::ApproveChanged(_), ms)) => format!(", changed and allowed by a person after {}", span(*ms)),

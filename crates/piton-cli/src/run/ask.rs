@@ -10,7 +10,8 @@ use crate::run::shown::Shown;
 use crate::surroundings::{CONTROLLING, Terminal};
 use anstyle::Style;
 use piton_core::client::{Answer, Published, Wanted};
-use piton_core::question::{Choice, Decision, Question, QuestionBlock};
+use piton_core::hidden;
+use piton_core::question::{About, Choice, Decision, Fact, Mark, Question, QuestionBlock};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -21,7 +22,13 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 const SHOWN_LINES: usize = 40;
 /// Once so often something was shown over a question, it is asked whole again: it may have left the screen.
 const MOST_COVERS: u32 = 6;
+/// So many blanks in a row push what follows out of sight.
+const MANY_BLANKS: usize = 16;
+/// So many ends of lines in a row do, too.
+const MANY_LINES: usize = 4;
 const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const MARKED: Style = Style::new().bold().underline();
 
 /// The questions of one run.
 pub(crate) struct Questions {
@@ -219,9 +226,8 @@ fn drawn(question: &Question, most: usize) -> String {
         let block = match block {
             QuestionBlock::Text { text } => view::indent(&cut(text.lines(), most)),
             QuestionBlock::Json { json } => view::indent(&cut(json.lines(), most)),
-            QuestionBlock::Command { command } => {
-                view::indent(&command.lines().map(view::clean).collect::<Vec<_>>().join("\n"))
-            }
+            QuestionBlock::Command { command, marks } => view::indent(&script(command, marks)),
+            QuestionBlock::Facts { facts } => facts.iter().map(told).collect::<Vec<_>>().join("\n"),
             QuestionBlock::Diff { path: _, unified } => view::indent(&view::colour_diff(&cut(unified.lines(), most))),
             QuestionBlock::Note { text } => view::clean(text),
         };
@@ -229,6 +235,53 @@ fn drawn(question: &Question, most: usize) -> String {
         text.push_str(&block);
     }
     text
+}
+
+/// A script as it will run: what asked is marked, and what misleads is there to be seen.
+fn script(command: &str, marks: &[Mark]) -> String {
+    let inside = |mark: &&Mark| command.get(mark.from..mark.to).is_some();
+    let (mut drawn, mut at) = (String::new(), 0);
+    for Mark { from, to } in marks.iter().filter(inside) {
+        drawn.push_str(&plainly(command.get(at..*from).unwrap_or_default()));
+        // A mark goes on on each line that it covers.
+        let marked = plainly(command.get(*from..*to).unwrap_or_default());
+        let lines: Vec<String> = marked.split('\n').map(|line| format!("{MARKED}{line}{MARKED:#}")).collect();
+        drawn.push_str(&lines.join("\n"));
+        at = *to;
+    }
+    drawn + &plainly(command.get(at..).unwrap_or_default())
+}
+
+/// A piece of a script with tabs, and with more blanks and empty lines than one takes in at a glance, to be seen.
+fn plainly(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let run = rest.chars().take_while(|other| *other == c).count();
+        let bytes = run * c.len_utf8();
+        match c {
+            ' ' if run >= MANY_BLANKS => shown.push_str(&format!(" ⟨{run} blanks⟩ ")),
+            '\n' if run >= MANY_LINES => shown.push_str(&format!("\n⟨{} empty lines⟩\n", run - 1)),
+            '\t' => shown.push_str(&"→ ".repeat(run)),
+            ' ' if rest[bytes..].starts_with('\n') => shown.push_str(&"·".repeat(run)),
+            _ => shown.push_str(&rest[..bytes]),
+        }
+        rest = &rest[bytes..];
+    }
+    view::clean(&shown)
+}
+
+/// A fact in a line.
+fn told(fact: &Fact) -> String {
+    let about = match fact.about {
+        About::Asked => "asks for",
+        About::Folder => "in",
+        About::Link => "link",
+        About::Place => "runs",
+        About::Reach => "reaches",
+        About::Hidden => "not seen",
+    };
+    format!("  {DIM}{about}{DIM:#} {}", hidden::visible_line(&fact.text))
 }
 
 /// The line that asks for the answer: `[y]es, [a]lways bash (any call in this session), [n]o (or Enter), or what to do
@@ -282,22 +335,59 @@ mod tests {
     }
 
     #[test]
+    fn what_asks_is_marked_wherever_it_stands() {
+        let command = format!("{}curl http://h\n{}", "true\n".repeat(300), "true\n".repeat(300));
+        let from = command.find("curl").unwrap();
+        let to = from + "curl http://h".len();
+        let drawn = script(&command, &[Mark { from, to }, Mark { from: 9_000, to: 9_001 }]);
+        assert!(drawn.contains(&format!("\n{MARKED}curl http://h{MARKED:#}\n")), "{drawn}");
+        assert_eq!(drawn.matches(&MARKED.to_string()).count(), 1);
+        let two_lines = script("if a\nb", &[Mark { from: 3, to: 6 }]);
+        assert_eq!(two_lines, format!("if {MARKED}a{MARKED:#}\n{MARKED}b{MARKED:#}"));
+        let facts = vec![
+            Fact { about: About::Asked, text: "`rm x`: by the rule bash(rm *) (--ask)".into() },
+            Fact { about: About::Hidden, text: "\u{202e}".into() },
+        ];
+        let told = anstream::adapter::strip_str(&drawn_of(vec![QuestionBlock::Facts { facts }])).to_string();
+        assert_eq!(told, "Run this command?\n  asks for `rm x`: by the rule bash(rm *) (--ask)\n  not seen \\u{202e}");
+    }
+
+    fn drawn_of(body: Vec<QuestionBlock>) -> String {
+        drawn(&question(body), SHOWN_LINES)
+    }
+
+    #[test]
     fn a_question_shows_what_would_happen_and_cannot_hide_it() {
         let shown = |block: QuestionBlock| {
             anstream::adapter::strip_str(&drawn(&question(vec![block]), SHOWN_LINES)).to_string()
         };
         let command = "rm -rf x\u{1b}[2K\recho harmless".to_owned();
         assert_eq!(
-            shown(QuestionBlock::Command { command }),
+            shown(QuestionBlock::Command { command, marks: vec![] }),
             "Run this command?\n  rm -rf x\\u{1b}[2K\\u{d}echo harmless"
         );
         let command = "echo safe \u{202e}; touch x\u{2066} \u{200b}".to_owned();
         let told = "Run this command?\n  echo safe \\u{202e}; touch x\\u{2066} \\u{200b}";
-        assert_eq!(shown(QuestionBlock::Command { command }), told, "what turns the order of letters is shown");
+        assert_eq!(
+            shown(QuestionBlock::Command { command, marks: vec![] }),
+            told,
+            "what turns the order of letters is shown"
+        );
+        let command = format!("ls{}; rm x\n\n\n\n\n\tend ", " ".repeat(80));
+        let told = "Run this command?\n  ls ⟨80 blanks⟩ ; rm x\n  ⟨4 empty lines⟩\n  → end ";
+        assert_eq!(
+            shown(QuestionBlock::Command { command, marks: vec![] }),
+            told,
+            "what pushes out of sight is counted"
+        );
         let unified = "+line\n".repeat(50) + "+end";
         let diff = shown(QuestionBlock::Diff { path: "a".into(), unified });
         assert!(diff.contains("… 11 more lines …") && diff.ends_with("+end"), "{diff}");
         let command = "true\n".repeat(500);
-        assert_eq!(shown(QuestionBlock::Command { command }).lines().count(), 501, "a command is shown whole");
+        assert_eq!(
+            shown(QuestionBlock::Command { command, marks: vec![] }).lines().count(),
+            501,
+            "a command is shown whole"
+        );
     }
 }

@@ -1,7 +1,10 @@
 //! `piton permission check`: what an attacker found in the judge of commands, each beside a twin that is as it should be.
 
-use crate::stage::{Ran, Stage};
+use crate::stage::{Ran, Stage, until};
 use serde_json::{Value, json};
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::{Child, Stdio};
 
 /// What the judge says of a command by these rules, without a sandbox.
 fn check(stage: &Stage, flags: &[&str], command: &str) -> Value {
@@ -120,4 +123,160 @@ fn always_to_a_redirection_is_a_rule_for_files() {
         (&json!("ask"), &json!([])),
         "nothing is offered for what is protected"
     );
+}
+
+/// A run in mode `ask` without a sandbox, whose questions the test answers.
+struct Asked<'s> {
+    stage: &'s Stage,
+    child: Child,
+}
+
+impl<'s> Asked<'s> {
+    fn start(stage: &'s Stage) -> Self {
+        let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
+        let run = ["run", "--mode", "ask", "--sandbox", "off", "--model", "openai-chat/m", "--format", "stream-json"];
+        let mut command = stage.piton(&[&run[..], &["--input-format", "stream-json", "go"]].concat());
+        let child = command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::null()).spawn().unwrap();
+        Self { stage, child }
+    }
+
+    /// The lines of this kind.
+    fn of(&self, kind: &str) -> Vec<Value> {
+        let printed = self.stage.printed();
+        let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.filter(|line| line["type"] == kind).collect()
+    }
+
+    /// Waits for a question, and gives it.
+    fn question(&self, number: usize) -> Value {
+        until("it asks", || self.of("approval_asked").len() == number);
+        self.of("approval_asked").pop().unwrap()["question"].clone()
+    }
+
+    fn answer(&mut self, decision: Value) {
+        let answer = json!({"do": "answer", "subject": {"call": "c1_0"}, "decision": decision});
+        writeln!(self.child.stdin.as_mut().unwrap(), "{answer}").unwrap();
+    }
+
+    fn end(mut self) -> i32 {
+        drop(self.child.stdin.take());
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+/// What a question says about something.
+fn facts(question: &Value, about: &str) -> String {
+    let blocks = question["body"].as_array().unwrap().iter();
+    let facts = blocks.filter_map(|block| block["facts"].as_array()).flatten();
+    let texts: Vec<&str> =
+        facts.filter(|fact| fact["about"] == about).filter_map(|fact| fact["text"].as_str()).collect();
+    texts.join("; ")
+}
+
+#[test]
+fn a_yes_is_to_what_was_shown_and_not_to_what_a_link_was_turned_to() {
+    let write = json!([{"tools": [{"name": "write", "args": {"path": "link/a", "content": "x"}}]}, {"text": "Done."}]);
+    for swapped in [true, false] {
+        let stage = Stage::new(write.clone()).with_files([("safe/there", "")]);
+        let outside = stage.home.path().join("elsewhere");
+        std::fs::create_dir(&outside).unwrap();
+        let link = stage.workspace.path().join("link");
+        symlink("safe", &link).unwrap();
+        let mut asked = Asked::start(&stage);
+        let question = asked.question(1);
+        assert!(facts(&question, "link").contains("safe/a"), "the real path is shown: {question}");
+        if swapped {
+            std::fs::remove_file(&link).unwrap();
+            symlink(&outside, &link).unwrap();
+        }
+        asked.answer(json!("approve"));
+        if swapped {
+            let again = asked.question(2);
+            assert!(facts(&again, "link").contains("elsewhere/a"), "{again}");
+            assert_ne!(again["shown"], question["shown"]);
+            assert!(
+                !outside.join("a").exists() && !stage.workspace.has("safe/a"),
+                "nothing was written by the first yes"
+            );
+            let voided = asked.of("approval_voided");
+            assert!(voided[0]["why"].as_str().unwrap().contains("elsewhere"), "{voided:?}");
+            asked.answer(json!({"deny": null}));
+        }
+        asked.end();
+        assert!(!outside.join("a").exists());
+        assert_eq!(stage.workspace.has("safe/a"), !swapped);
+    }
+}
+
+#[test]
+fn a_yes_is_to_the_file_that_was_there() {
+    let write = json!([{"tools": [{"name": "bash", "args": {"command": "echo x > a"}}]}, {"text": "Done."}]);
+    let stage = Stage::new(write).with_files([("a", "first")]);
+    let mut asked = Asked::start(&stage);
+    asked.question(1);
+    stage.workspace.write("a", "another");
+    asked.answer(json!("approve"));
+    asked.question(2);
+    assert_eq!(stage.workspace.read("a"), "another", "it has not run");
+    asked.answer(json!("approve"));
+    until("it runs", || stage.workspace.read("a") == "x\n");
+    assert_eq!(asked.end(), 0);
+}
+
+#[test]
+fn a_question_says_what_asks_where_it_runs_and_by_which_rule() {
+    let command = "ls && touch 'made\u{200b}'";
+    let bash = json!([{"tools": [{"name": "bash", "args": {"command": command}}]}, {"text": "Done."}]);
+    let stage = Stage::new(bash).with_config("[permission]\n\"bash(touch *)\" = \"ask\"\n");
+    let mut asked = Asked::start(&stage);
+    let question = asked.question(1);
+    let rule = facts(&question, "asked");
+    assert!(rule.contains("by the rule bash(touch *)") && rule.contains("config.toml"), "{rule}");
+    assert!(facts(&question, "folder").contains(stage.workspace.path().to_str().unwrap()));
+    assert_eq!((facts(&question, "place").as_str(), facts(&question, "hidden").contains("200b")), ("unconfined", true));
+    let block = &question["body"][0];
+    let marked: Vec<&str> = block["marks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|mark| {
+            let at = |key: &str| usize::try_from(mark[key].as_u64().unwrap()).unwrap();
+            &command[at("from")..at("to")]
+        })
+        .collect();
+    assert!(marked.iter().any(|text| text.contains("touch")), "{marked:?}");
+    asked.answer(json!({"deny": null}));
+    asked.end();
+}
+
+#[test]
+fn what_is_allowed_for_a_folder_holds_there_until_it_is_taken_back() {
+    let bash =
+        json!([{"tools": [{"name": "bash", "args": {"command": "touch made"}}]}, {"text": "Done.", "repeat": true}]);
+    let stage = Stage::new(bash.clone());
+    let mut asked = Asked::start(&stage);
+    let question = asked.question(1);
+    let names: Vec<&str> =
+        question["choices"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["yes", "always", "folder", "everywhere", "no"]);
+    asked.answer(json!({"approve_lasting": "folder"}));
+    assert_eq!(asked.end(), 0);
+    let file = stage.home.path().join("data/allowed.json");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let listed = Ran::of(stage.piton(&["permission", "list"])).expect_code(0).stdout;
+    assert!(listed.contains("bash(touch *)") && listed.contains("allowed for"), "{listed}");
+    let becomes = || check(&stage, &["--mode", "ask"], "touch made")["action"].clone();
+    assert_eq!(
+        (becomes(), check(&stage, &["--mode", "ask", "--deny", "*"], "touch made")["action"].clone()),
+        (json!("allow"), json!("deny"))
+    );
+    let shown = Ran::of(stage.piton(&["session", "show", "--audit", "last"])).expect_code(0).stdout;
+    assert!(shown.contains("ask   `touch made`") && shown.contains("shown ") && shown.contains("by user"), "{shown}");
+    Ran::of(stage.piton(&["permission", "revoke", "bash(touch *)"]))
+        .expect_code(0)
+        .expect_said(&["bash(touch *) is asked about again"]);
+    assert_eq!(becomes(), "ask");
+    std::fs::write(&file, "{").unwrap();
+    let ran = Ran::of(stage.piton(&["permission", "check", "--sandbox", "off", "--mode", "ask", "--", "touch made"]));
+    ran.expect_code(3).expect_said(&["allowed.json", "nothing on it is allowed"]);
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 
-/// What to do with some calls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What to do with some calls. Two are equal that say the same, wherever they stand.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Rule {
     /// A tool's name; one that ends with `*`; `*` for every tool; `Read` or `Edit` for every one that reads or changes files;
     /// `net` for every one that talks to hosts.
@@ -21,7 +21,19 @@ pub struct Rule {
     /// Who says so.
     #[serde(default, skip_serializing_if = "Voice::is_user")]
     pub voice: Voice,
+    /// Where it stands, for people: a file, a flag, an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<String>,
 }
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { tool, pattern, action, voice, layer: _ } = self;
+        (tool, pattern, action, voice) == (&other.tool, &other.pattern, &other.action, &other.voice)
+    }
+}
+
+impl Eq for Rule {}
 
 /// Who says what may run. What the user allows is allowed; what anybody forbids or wants to be asked about counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +76,7 @@ const READING: &[&str] = &[READ, "read"];
 impl Rule {
     /// A rule of the user's for all calls of a tool.
     pub fn of(tool: impl Into<String>, action: Action) -> Self {
-        Self { tool: tool.into(), pattern: None, action, voice: Voice::User }
+        Self { tool: tool.into(), pattern: None, action, voice: Voice::User, layer: None }
     }
 
     /// Reads a rule as it stands in a file or on a command line.
@@ -89,7 +101,7 @@ impl Rule {
             tool => tool,
         };
         let pattern = pattern.filter(|pattern| *pattern != "*").map(ToOwned::to_owned);
-        let rule = Self { tool: tool.to_owned(), pattern, action, voice: Voice::User };
+        let rule = Self { tool: tool.to_owned(), pattern, action, voice: Voice::User, layer: None };
         rule.read_pattern().map_err(|_| wrong())?;
         Ok(rule)
     }

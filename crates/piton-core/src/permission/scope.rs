@@ -106,7 +106,7 @@ fn naming(words: &[String]) -> &[String] {
 /// The rule that covers a part of a call, and no more of its kind than one has to.
 pub(super) fn narrowest(ask: &Ask<'_>, access: &Access) -> Option<Rule> {
     let rule = |tool: &str, pattern: Option<String>| {
-        let rule = Rule { tool: tool.to_owned(), pattern, action: Action::Allow, voice: Voice::User };
+        let rule = Rule { tool: tool.to_owned(), pattern, action: Action::Allow, voice: Voice::User, layer: None };
         // What cannot be written as a rule is not offered.
         Some(rule).filter(|rule| rule.pattern.is_none() || rule.matches(ask, access))
     };

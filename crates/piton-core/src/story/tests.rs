@@ -125,6 +125,7 @@ fn requested(call: &str, input: Option<serde_json::Value>) -> Event {
         effects: Effects::OPAQUE,
         verdict: Verdict::Ask,
         plan: None,
+        judged: None,
     }
 }
 

@@ -23,7 +23,7 @@ use crate::limits::MAX_CALLS_SIDE_BY_SIDE;
 use crate::message::{Part, ToolCall};
 use crate::permission::{Action, Rules};
 use crate::policy::{Policy, Wording};
-use crate::question::{Decision, Question, QuestionBlock};
+use crate::question::{Decision, Question, QuestionBlock, Target};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -54,6 +54,8 @@ struct CallEntry {
     plan: Option<Box<Planned>>,
     /// What a person was asked, where the journal says so.
     asked: Option<Box<Question>>,
+    /// Whether a person said yes to it as it was asked.
+    is_as_asked: bool,
     state: CallState,
 }
 
@@ -131,7 +133,7 @@ impl Batch {
                 ),
                 CallInput::Json(_) => CallState::first(gates),
             };
-            CallEntry { call, made: None, plan: None, asked: None, state }
+            CallEntry { call, made: None, plan: None, asked: None, is_as_asked: false, state }
         });
         let calls = calls.collect();
         let snapshot = if policy.snapshots { SnapshotNeed::Needed } else { SnapshotNeed::NotNeeded };
@@ -203,7 +205,7 @@ impl Batch {
             Event::HooksRan { point, call: Some(call), input, verdict, .. } => {
                 self.change(call, |entry, _, _| entry.pass(*point, input.as_ref(), verdict.take()));
             }
-            Event::CallRequested { call, input, author, effects, verdict, plan } => {
+            Event::CallRequested { call, input, author, effects, verdict, plan, judged: _ } => {
                 self.change(call, |entry, _, gates| {
                     if let CallState::Seen(_) = entry.state {
                         entry.plan = plan.take();
@@ -223,6 +225,13 @@ impl Batch {
             Event::CallStarted { call } => self.change(call, |entry, _, _| {
                 if let CallState::Ready(effects, _) = entry.state {
                     entry.state = CallState::Running(effects, epoch);
+                }
+            }),
+            Event::ApprovalVoided { subject: Subject::Call(call), .. } => self.change(call, |entry, _, _| {
+                if let CallState::Running(..) = entry.state {
+                    entry.asked = None;
+                    entry.plan = None;
+                    entry.state = CallState::Seen(None);
                 }
             }),
             Event::CallSettled { call, outcome } => self.change(call, |entry, _, _| {
@@ -370,6 +379,14 @@ impl Batch {
         Some(self.entry(id)?.asked.as_ref()?.grants(&Decision::ApproveForSession))
     }
 
+    /// What a person's yes to the call with this id is bound to, where the journal says so and they did not change the call.
+    pub(super) fn bound(&self, id: &CallId) -> Option<(&Planned, &[Target])> {
+        let entry = self.entry(id)?;
+        let question = entry.asked.as_deref()?;
+        let plan = entry.plan.as_deref()?;
+        entry.is_as_asked.then_some((plan, question.bound.as_slice()))
+    }
+
     /// The question about the call with this id, where one waits for its answer.
     pub(super) fn question(&self, id: &CallId) -> Option<Question> {
         let entry = self.entry(id).filter(|_| self.is_asking(id))?;
@@ -489,8 +506,12 @@ impl CallEntry {
 
     fn decide(&mut self, decision: &Decision, words: Wording, gates: &Gates) {
         let CallState::Asking(effects, _, _) = self.state else { return };
+        self.is_as_asked =
+            matches!(decision, Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_));
         self.state = match decision {
-            Decision::Approve | Decision::ApproveForSession => CallState::Ready(effects, AllowedBy::Person),
+            Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_) => {
+                CallState::Ready(effects, AllowedBy::Person)
+            }
             Decision::ApproveChanged(input) if input.is_object() => {
                 self.change_input(input);
                 CallState::Ready(effects, AllowedBy::Person)
@@ -539,6 +560,7 @@ mod tests {
             effects: Effects::OPAQUE,
             verdict,
             plan: None,
+            judged: None,
         };
         [requested, Event::ApprovalAsked { subject: Subject::Call(id), question: None }]
             .iter_mut()

@@ -676,9 +676,10 @@ impl Work {
         let stuck = self.turn.stuck();
         self.turn.recent.clear();
         match decision {
-            Decision::Approve | Decision::ApproveForSession | Decision::ApproveChanged(_) => {
-                self.next_step(StepKind::Ordinary)
-            }
+            Decision::Approve
+            | Decision::ApproveForSession
+            | Decision::ApproveLasting(_)
+            | Decision::ApproveChanged(_) => self.next_step(StepKind::Ordinary),
             Decision::Deny(_) | Decision::Unattended => self.end(stuck),
         }
     }
@@ -693,7 +694,7 @@ impl Work {
         let Event::ApprovalGiven { subject: Subject::Call(id), decision, .. } = event else { return };
         let Some(call) = batch.call(id) else { return };
         match decision {
-            Decision::ApproveForSession => {
+            Decision::ApproveForSession | Decision::ApproveLasting(_) => {
                 // Journals before version 4 leave unsaid what that grants.
                 let whole_tool = || Rules(vec![Rule::of(&*call.name, Action::Allow)]);
                 let rules = batch.offered_grants(id).unwrap_or_else(whole_tool);

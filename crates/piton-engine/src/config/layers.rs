@@ -421,7 +421,8 @@ fn rules(said: &[Layer]) -> Vec<(Rule, KeyOrigin)> {
             let action = Action::ALL.into_iter().find(|known| action.as_str() == Some(known.word()));
             // Each layer was read strictly before.
             let rule = action.and_then(|action| Rule::parse(text, action).ok());
-            rules.extend(rule.map(|rule| (Rule { voice, ..rule }, layer.origin.clone())));
+            let from = Some(layer.origin.to_string());
+            rules.extend(rule.map(|rule| (Rule { voice, layer: from, ..rule }, layer.origin.clone())));
         }
     }
     rules

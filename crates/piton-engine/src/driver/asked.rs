@@ -8,6 +8,9 @@ use crate::jobs::{Key, SideJob, UserMessage, answer, find_answer, fork, title};
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, TitledBy};
 use piton_core::ids::{MessageId, Seq};
+use piton_core::permission::Rules;
+use piton_core::question::{Decision, Lasting};
+use std::path::Path;
 
 /// Messages that may wait for a turn to take them up. A person has a handful; a program that sends more does not listen.
 const MOST_WAITING: usize = 64;
@@ -120,9 +123,24 @@ impl Driver {
         if shown.is_some_and(|shown| shown != open.shown) {
             return asker.refuse(EngineError::OtherQuestion { subject });
         }
+        if let Decision::ApproveLasting(lasting) = decision
+            && let Err(error) = self.keep(lasting, &open.grants(&decision))
+        {
+            return asker.refuse(EngineError::NotKept(error));
+        }
         let event = answer(subject, decision, Answerer::User, &self.context());
         self.record(event);
         self.askers.tell_when_durable(asker, Reply::Answered { seq: self.recorder.last_seq() });
+    }
+
+    /// Keeps what a person has allowed for longer than the session, before it is on record that they did.
+    fn keep(&self, lasting: Lasting, rules: &Rules) -> Result<(), String> {
+        let standing = self.services.settings.standing.as_ref().ok_or("it has no place to be kept")?;
+        let folder = match lasting {
+            Lasting::Folder => Some(Path::new(self.session.workspace())),
+            Lasting::Everywhere => None,
+        };
+        standing.give(rules, folder, self.services.world.now_ms()).map_err(|error| error.to_string())
     }
 
     /// Notes a turn's end for those who wait for it, and leaves where nobody else does.

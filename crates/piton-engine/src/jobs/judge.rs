@@ -6,17 +6,19 @@
 //! record. A tool that panics while it plans has failed. A panic while the question is
 //! worded is caught: it is put in plain words.
 
-use super::{JobContext, PANICKED, Step, Task};
-use piton_core::call::{Effects, Outcome};
+use super::{JobContext, PANICKED, Step, Task, shown};
+use piton_core::call::{Access, Effects, Outcome};
 use piton_core::event::{Author, Event, Subject, Verdict};
 use piton_core::hook::HookVerdict;
 use piton_core::message::ToolCall;
-use piton_core::permission::{Action, Judgement, PermissionMode, Rules};
-use piton_core::question::{Question, QuestionBlock};
-use piton_tools::plan::{Look, QuestionDraft, accesses};
+use piton_core::permission::{Action, Judged as Said, Judgement, PermissionMode, Rules};
+use piton_core::question::{Fact, Mark, Question, QuestionBlock};
+use piton_tools::files::Files;
+use piton_tools::plan::{Links, Look, QuestionDraft, accesses};
 use piton_tools::spawn::Confinement;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Judges a call: at once, where nobody has to be asked.
 pub(super) fn take_up(call: &ToolCall, cx: &JobContext<'_>) -> Step {
@@ -42,6 +44,12 @@ struct Unasked {
     /// What it is that an "always" covers.
     tool: String,
     remember: Rules,
+    /// Whether an "always" can be for longer than the session.
+    can_last: bool,
+    facts: Vec<Fact>,
+    marks: Vec<Mark>,
+    accesses: Vec<Access>,
+    files: Arc<dyn Files>,
 }
 
 /// Judges a call, which must be one that the tools understand ([`piton_tools::toolset::ToolSet::understand`]).
@@ -50,13 +58,14 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     let (changed, said) = (session.changed_input(&call.id).cloned(), session.hook_verdict(&call.id).cloned());
     let author = if changed.is_some() { Author::Hook } else { Author::Model };
     let own = || call.input.value().cloned().unwrap_or_default();
-    let requested = |input, effects, verdict, plan| Event::CallRequested {
+    let requested = |input, effects, verdict, plan, judged| Event::CallRequested {
         call: call.id.clone(),
         input: Some(input),
         author,
         effects,
         verdict,
         plan,
+        judged,
     };
     let is_taken_away = cx.memory.frames.is_taken_away(&call.name, session);
     let is_on_offer = !is_taken_away && session.policy().calls.enables(&call.name);
@@ -64,49 +73,63 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
         let names: Vec<&str> = cx.frame().tools.iter().map(|spec| spec.name.as_str()).collect();
         let text = format!("Tool {} not found. The tools are: {}.", call.spelling(), names.join(", "));
         let input = changed.unwrap_or_else(own);
-        return Judged { requested: requested(input, Effects::READ, Verdict::Refuse(text), None), question: None };
+        return Judged {
+            requested: requested(input, Effects::READ, Verdict::Refuse(text), None, None),
+            question: None,
+        };
     };
     let input = changed.map_or_else(own, |input| settings.tools.canonical(&call.name, input));
     let workspace = PathBuf::from(session.workspace());
     let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
+    let files = cx.services.files_for_tools(&workspace);
     let look =
-        Look { files: cx.services.files_for_tools(&workspace), workspace, is_confined, env: settings.env.clone() };
+        Look { files: Arc::clone(&files), workspace, is_confined, env: settings.env.clone(), links: Links::default() };
     // It must not take the session with it.
     let Ok(plan) = catch_unwind(AssertUnwindSafe(|| tool.plan(&input, &look).map_err(Box::new))) else {
         let refused = Verdict::Refuse(format!("The tool failed inside Piton: {PANICKED}."));
-        return Judged { requested: requested(input, spec.effects, refused, None), question: None };
+        return Judged { requested: requested(input, spec.effects, refused, None, None), question: None };
     };
-    let (planned, draft) = match plan {
-        Ok(plan) => (Some(Box::new(plan.planned)), Ok(plan.question)),
-        Err(outcome) => (None, Err(*outcome)),
+    let (planned, places, draft) = match plan {
+        Ok(plan) => (Some(Box::new(plan.planned)), plan.places, Ok(plan.question)),
+        Err(outcome) => (None, Vec::new(), Err(*outcome)),
     };
     let own = accesses(spec);
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
     let judged = session.judge(&spec.name, accesses);
+    let on_record = Some(Box::new(Said::of(&judged, session.policy().mode, !session.policy().sandbox.is_off())));
     // A hook may want a person to be asked, too, but answers for nobody what is asked each time.
     let said = said.filter(|said| !judged.is_asked_each_time || !matches!(said, HookVerdict::Allow));
     let verdict = verdict(&judged, said, &spec.name, session.policy().mode);
-    let note = match &verdict {
-        Verdict::Ask => None,
-        Verdict::AskFirst(reason) if reason.is_empty() => {
-            Some("A hook wants you to be asked, and gave no reason.".to_owned())
-        }
-        Verdict::AskFirst(reason) => Some(format!("A hook wants you to be asked: {reason}")),
-        Verdict::Allow | Verdict::Deny(_) | Verdict::Refuse(_) => {
-            return Judged { requested: requested(input, spec.effects, verdict, planned), question: None };
-        }
-    };
+    if !matches!(verdict, Verdict::Ask | Verdict::AskFirst(_)) {
+        return Judged { requested: requested(input, spec.effects, verdict, planned, on_record), question: None };
+    }
+    let note = note(&verdict);
     match draft {
         Ok(draft) => {
             let (subject, tool) = (Subject::Call(call.id.clone()), spec.name.clone());
-            let question = Some(Unasked { subject, draft, note, tool, remember: judged.remember });
-            Judged { requested: requested(input, spec.effects, verdict, planned), question }
+            let facts = shown::facts(&judged, accesses, &look.links.found(), cx);
+            let marks = shown::marks(&judged, &places);
+            let (can_last, accesses) = (settings.standing.is_some(), accesses.clone());
+            let remember = judged.remember;
+            let question = Unasked { subject, draft, note, tool, remember, can_last, facts, marks, accesses, files };
+            Judged { requested: requested(input, spec.effects, verdict, planned, on_record), question: Some(question) }
         }
         // A person who says "always" to what cannot run has allowed more than was shown.
         Err(Outcome { text, .. }) => {
             let refused = Verdict::Refuse(text);
-            Judged { requested: requested(input, spec.effects, refused, planned), question: None }
+            Judged { requested: requested(input, spec.effects, refused, planned, on_record), question: None }
         }
+    }
+}
+
+/// Why a hook wants a person to be asked, where one does.
+fn note(verdict: &Verdict) -> Option<String> {
+    match verdict {
+        Verdict::AskFirst(reason) if reason.is_empty() => {
+            Some("A hook wants you to be asked, and gave no reason.".to_owned())
+        }
+        Verdict::AskFirst(reason) => Some(format!("A hook wants you to be asked: {reason}")),
+        Verdict::Ask | Verdict::Allow | Verdict::Deny(_) | Verdict::Refuse(_) => None,
     }
 }
 
@@ -140,12 +163,22 @@ impl Judged {
     /// Words the question, which may take the disk. What is recorded then, in order.
     async fn ask(self) -> Vec<Event> {
         let Self { requested, question } = self;
-        let Some(Unasked { subject, draft, note, tool, remember }) = question else { return vec![requested] };
-        let worded = tokio::task::spawn_blocking(move || draft.words()).await;
+        let Some(unasked) = question else { return vec![requested] };
+        let Unasked { subject, draft, note, tool, remember, can_last, mut facts, marks, accesses, files } = unasked;
+        let worded = tokio::task::spawn_blocking(move || (draft.words(), shown::targets(&accesses, &*files))).await;
         // It panicked; there is still a call to ask about.
-        let (title, mut body) = worded.unwrap_or_else(|_| (format!("Use {tool}?"), input_of(&requested)));
+        let ((title, mut body), bound) =
+            worded.unwrap_or_else(|_| ((format!("Use {tool}?"), input_of(&requested)), Vec::new()));
+        for block in &mut body {
+            if let QuestionBlock::Command { marks: within, .. } = block {
+                within.clone_from(&marks);
+            }
+        }
+        facts.extend(shown::hidden_characters(&body));
+        body.push(QuestionBlock::Facts { facts });
         body.extend(note.map(|text| QuestionBlock::Note { text }));
-        let question = Some(Box::new(Question::may_run(title, body, remember)));
+        let question = Question { bound, ..Question::may_run(title, body, remember) };
+        let question = Some(Box::new(if can_last { question.lasting() } else { question }));
         vec![requested, Event::ApprovalAsked { subject, question }]
     }
 }

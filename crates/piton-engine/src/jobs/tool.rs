@@ -4,13 +4,13 @@
 //! and waits for its outcome, but not for ever: a tool that hangs is abandoned after a grace, which is an outcome. A panic is
 //! an outcome, too: the call has failed.
 
-use super::{JobContext, Step, Task};
+use super::{JobContext, Step, Task, shown};
 use crate::hooks::{Gated, Ran};
 use crate::store::Stored;
 use async_trait::async_trait;
 use piton_core::call::{Access, CallInput, Outcome, Resume, Status, Touches};
 use piton_core::client::Live;
-use piton_core::event::{Event, Record};
+use piton_core::event::{Event, Record, Subject};
 use piton_core::hidden;
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, Seq};
@@ -19,12 +19,14 @@ use piton_core::truncate::OutputCut;
 use piton_tools::executor::{Boot, OutputSink};
 use piton_tools::host::Host;
 use piton_tools::limits::{ABANDON_GRACE, ABANDON_LOOK_GRACE};
+use piton_tools::plan::{Links, Look};
 use piton_tools::private;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::spawn::Confinement;
 use piton_tools::tool::{Tool, ToolContext, abandoned, interrupted};
 use serde_json::json;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,6 +50,10 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
         );
         return Step::Record(vec![settled(call.id.clone(), Outcome::new(Status::Interrupted, text))]);
     };
+    if let Some(why) = voided(call, &*tool, cx) {
+        let subject = Subject::Call(call.id.clone());
+        return Step::Record(vec![Event::ApprovalVoided { subject, why }]);
+    }
     let (call, context, start) = (Arc::clone(call), tool_context(call, cx), start(&call.id, cx));
     let (cut, folder) = (cx.session.policy().calls.output_cut, cx.services.calls_dir());
     let spill = Spill { cut, folder, call: call.id.clone() };
@@ -80,6 +86,21 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
         vec![settled(broken, outcome)]
     });
     Step::Start(task.stopped_by(stop))
+}
+
+/// What has changed since a person said yes to a call that begins here: a link that leads elsewhere, a file that it would change. The
+/// yes was to what they were shown.
+fn voided(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<String> {
+    let (planned, bound) = cx.session.bound(&call.id).filter(|_| cx.session.is_started_here(&call.id))?;
+    let CallInput::Json(input) = &call.input else { return None };
+    let workspace = PathBuf::from(cx.session.workspace());
+    let files = cx.services.files_for_tools(&workspace);
+    let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
+    let env = Arc::clone(&cx.services.settings.env);
+    let look = Look { files: Arc::clone(&files), workspace, is_confined, env, links: Links::default() };
+    // What cannot be planned any more is for the tool to say.
+    let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look))).ok()?.ok()?;
+    shown::changed_since((&planned.accesses, bound), &now.planned.accesses, &*files)
 }
 
 fn settled(call: CallId, outcome: Outcome) -> Event {

@@ -212,7 +212,13 @@ fn result(expected: &Value, played: &Played) -> Result<(), String> {
 
 fn is_approved(event: &Event) -> bool {
     matches!(event, Event::CallRequested { verdict: Verdict::Allow | Verdict::Refuse(_), .. })
-        || matches!(event, Event::ApprovalGiven { decision: Decision::Approve | Decision::ApproveForSession, .. })
+        || matches!(
+            event,
+            Event::ApprovalGiven {
+                decision: Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_),
+                ..
+            }
+        )
 }
 
 /// What the reference does and must not: a call that was cut off was not run, the model was told, and it went on.
@@ -334,7 +340,10 @@ fn callbacks(played: &Played, want: &[Value]) -> Vec<Value> {
                     }
                 }
                 Event::ApprovalGiven { subject: Subject::Call(call), decision, .. } => {
-                    approved = matches!(decision, Decision::Approve | Decision::ApproveForSession);
+                    approved = matches!(
+                        decision,
+                        Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_)
+                    );
                     back.push(json!(["onToolApprove", calls[call].name, approved]));
                 }
                 Event::CallStarted { call } => {

@@ -5,22 +5,24 @@ use piton_core::call::{Access, CommandPart};
 use piton_shell::{Part, Programs, UnknowableKind};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The commands of a script that starts in the folder `cwd`, what they read and write, the hosts they name, and what of it
 /// cannot be known.
-pub(super) fn accesses(command: &str, cwd: &Path, look: &Look) -> Vec<Access> {
+pub(super) fn accesses(command: &str, cwd: &Path, look: &Look) -> Vec<(Access, Option<Range<usize>>)> {
     let programs = OnPath::of(cwd, look);
     let reading = piton_shell::read(command, &programs);
-    let unknowable = reading
-        .unknowable
-        .into_iter()
-        .map(|found| Access::Unknowable(format!("`{}`: {}", found.text, why(found.what))));
-    let mut accesses: Vec<Access> = unknowable.collect();
+    let unknowable = reading.unknowable.into_iter().map(|found| {
+        let access = Access::Unknowable(format!("`{}`: {}", found.text, why(found.what)));
+        (access, Some(found.span))
+    });
+    let mut accesses: Vec<(Access, Option<Range<usize>>)> = unknowable.collect();
     for part in reading.parts {
         let mut add = |access| {
-            if !accesses.contains(&access) {
-                accesses.push(access);
+            let found = (access, Some(part.span.clone()));
+            if !accesses.contains(&found) {
+                accesses.push(found);
             }
         };
         part.reads.iter().for_each(|path| add(Access::Read(look.pattern(&from(cwd, path)))));
@@ -28,7 +30,7 @@ pub(super) fn accesses(command: &str, cwd: &Path, look: &Look) -> Vec<Access> {
         part.unresolved_paths.iter().for_each(|path| add(Access::SomePath(path.clone())));
         part.hosts.iter().for_each(|host| add(Access::Reach(host.clone())));
         if !is_redirection(&part) {
-            let mut part = CommandPart::from(part);
+            let mut part = CommandPart::from(part.clone());
             part.writes = part.writes.iter().map(|path| look.pattern(&from(cwd, path))).collect();
             part.may_open = part.may_open.iter().map(|path| look.absolute(&from(cwd, path))).collect();
             // Another program by a known one's name: only a rule that names it so is about it.

@@ -260,6 +260,7 @@ fn a_summary_knows_the_files_of_calls_as_their_tools_planned_them() {
         effects: Effects::READ,
         verdict: Verdict::Allow,
         plan: Some(Box::new(Planned { kind, title: "it".into(), accesses: vec![access] })),
+        judged: None,
     };
     b.happen(planned("c1_0", CallKind::Edit, Access::Write("/w/src/a.rs".into())));
     b.happen(planned("c1_1", CallKind::Search, Access::Read("/w".into())));

@@ -50,6 +50,7 @@ fn a_call_waits_at_each_of_its_gates() {
         effects: Effects::OPAQUE,
         verdict,
         plan: None,
+        judged: None,
     };
     bench.happen(judged(Verdict::Allow));
     assert_eq!(bench.session.wanted(), [Job::Pass(before_tool.clone())], "no rule overtakes the hooks");

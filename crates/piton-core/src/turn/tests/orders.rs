@@ -265,6 +265,7 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
             author: dice.choice([Author::Model, Author::Hook]).expect("two"),
             effects: dice.choice([Effects::READ, Effects::WRITE, Effects::OPAQUE]).expect("three"),
             plan: None,
+            judged: None,
             verdict: dice
                 .choice([
                     Verdict::Allow,

@@ -86,6 +86,7 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
         Event::ApprovalGiven { subject: Subject::Call(call), decision, .. } => {
             writer.call(call, state_after(decision))?;
         }
+        Event::ApprovalVoided { subject: Subject::Call(call), .. } => writer.call(call, "requested")?,
         Event::CallStarted { call } => writer.call(call, "running")?,
         Event::CallSettled { call, outcome } => writer.settled(call, outcome)?,
         Event::TurnEnded { end, .. } => writer.run("UPDATE session SET status = 'idle', last_end = ?", [word(end)])?,
@@ -101,7 +102,9 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
 /// What a call is in once a person has answered.
 fn state_after(decision: &Decision) -> &'static str {
     match decision {
-        Decision::Approve | Decision::ApproveForSession | Decision::ApproveChanged(_) => "requested",
+        Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_) | Decision::ApproveChanged(_) => {
+            "requested"
+        }
         Decision::Deny(_) | Decision::Unattended => "denied",
     }
 }

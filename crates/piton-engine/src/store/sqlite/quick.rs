@@ -11,6 +11,7 @@ use piton_core::event::{Author, Event, StepKind, Verdict};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
+use piton_core::permission::Judged;
 use piton_core::prompt::PromptContents;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -59,6 +60,8 @@ struct CallRequested {
     verdict: Verdict,
     #[serde(default)]
     plan: Option<Box<Planned>>,
+    #[serde(default)]
+    judged: Option<Box<Judged>>,
 }
 
 /// Journals before version 4 have one word in its place.
@@ -153,10 +156,11 @@ fn quickly(kind: &str, body: &str) -> Option<Event> {
             Event::MessageFinished { step, attempt, reply: reply.whole()?, cost_micros, at_most, prompt, first_ms }
         }
         "call_requested" => {
-            let CallRequested { call, input, author, effects, verdict, plan, .. } = serde_json::from_str(body).ok()?;
+            let CallRequested { call, input, author, effects, verdict, plan, judged, .. } =
+                serde_json::from_str(body).ok()?;
             let QuickEffects { resume, beside, touches } = effects;
             let effects = Effects { resume, beside, touches };
-            Event::CallRequested { call, input, author, effects, verdict, plan }
+            Event::CallRequested { call, input, author, effects, verdict, plan, judged }
         }
         "call_started" => {
             let CallStarted { call, .. } = serde_json::from_str(body).ok()?;

@@ -210,7 +210,7 @@ fn eventful_session() -> Vec<Event> {
         retry_at_ms,
     };
     let question = |command: &str| {
-        let body = vec![QuestionBlock::Command { command: command.to_owned() }];
+        let body = vec![QuestionBlock::Command { command: command.to_owned(), marks: Vec::new() }];
         let mut remember = Rules::default();
         remember.push("bash", Action::Allow);
         Some(Box::new(Question::may_run("Run this command?", body, remember)))
@@ -226,6 +226,7 @@ fn eventful_session() -> Vec<Event> {
             title: "make".to_owned(),
             accesses: vec![Access::Spawn],
         })),
+        judged: None,
     };
     let given = |id: &CallId, decision| Event::approval(Subject::Call(id.clone()), decision);
     vec![

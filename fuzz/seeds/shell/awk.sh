@@ -1,0 +1,1 @@
+awk '{print > "b"}' a | tee >(wc) ; x=$((1+$(y))) [[ -n $z ]]
