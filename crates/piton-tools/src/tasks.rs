@@ -125,7 +125,8 @@ impl TypedTool for BashKill {
 
 fn plan(id: String, question: &'static str) -> Plan {
     let planned = Planned { kind: CallKind::Other, title: id, accesses: Vec::new() };
-    Plan { planned, question: QuestionDraft::new(move || (question.to_owned(), Vec::new())) }
+    let question = QuestionDraft::new(move || (question.to_owned(), Vec::new()));
+    Plan { planned, question, places: Vec::new() }
 }
 
 /// The task that a model means.
