@@ -351,6 +351,9 @@ pub struct Outcome {
     /// The command in the background that it is about, if one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<TaskNews>>,
+    /// What the model looks at beside the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
 }
 
 /// What an outcome says of a command in the background.
@@ -377,6 +380,15 @@ pub struct TaskBegan {
     /// Whether the model wants to be told of its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub notify: bool,
+}
+
+/// A picture that a call came by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Picture {
+    /// For example `image/png`.
+    pub media_type: String,
+    /// Base64 without line breaks.
+    pub data: String,
 }
 
 /// A file that a call read or changed.
@@ -430,7 +442,15 @@ impl Outcome {
 
     /// An outcome of this status.
     pub fn new(status: Status, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), title: String::new(), metadata: Value::Null, duration_ms: 0, task: None }
+        Self {
+            status,
+            text: text.into(),
+            title: String::new(),
+            metadata: Value::Null,
+            duration_ms: 0,
+            task: None,
+            pictures: Vec::new(),
+        }
     }
 
     /// With a line for people.
@@ -466,6 +486,12 @@ impl Outcome {
             Value::Object(facts) => drop(facts.insert(CHANGED_INPUT.to_owned(), input)),
             other => *other = Value::Object(Map::from_iter([(CHANGED_INPUT.to_owned(), input)])),
         }
+    }
+
+    /// With a picture.
+    pub fn showing(mut self, picture: Picture) -> Self {
+        self.pictures.push(picture);
+        self
     }
 
     /// With facts for programs (a JSON object).

@@ -2,7 +2,7 @@
 
 use crate::call::ToolSpec;
 use crate::event::StepKind;
-use crate::message::{Message, Part};
+use crate::message::{Message, Part, Role};
 use crate::model::Request;
 use crate::turn::State;
 use std::sync::Arc;
@@ -65,6 +65,39 @@ fn own(message: &Arc<Message>, model: &str) -> Arc<Message> {
     Arc::new(message)
 }
 
+/// The request as a model may see it that does not look at pictures, or of which that is not known: those of tools' results
+/// become words. Where it is known that it looks at none, so do those of a person's words, which it would refuse.
+pub fn without_pictures(request: &mut Request, looks: Option<bool>) {
+    let is_taken = |message: &Message| match (looks, message.role) {
+        (Some(true), _) => true,
+        (None, role) => role != Role::Tool,
+        (Some(false), _) => false,
+    };
+    for message in &mut request.messages {
+        if is_taken(message) || !message.parts.iter().any(|part| matches!(part, Part::Image { .. })) {
+            continue;
+        }
+        let mut words = Message::clone(message);
+        let mut parts: Vec<Part> = Vec::with_capacity(words.parts.len());
+        for part in words.parts {
+            let Part::Image { media_type, .. } = &part else {
+                parts.push(part);
+                continue;
+            };
+            let told = format!("[a picture, {media_type}, which is not shown: this model does not look at pictures]");
+            match parts.last_mut() {
+                Some(Part::ToolResult { outcome, .. }) => {
+                    outcome.text.push('\n');
+                    outcome.text.push_str(&told);
+                }
+                Some(_) | None => parts.push(Part::note(told)),
+            }
+        }
+        words.parts = parts;
+        *message = Arc::new(words);
+    }
+}
+
 fn provider(model: &str) -> &str {
     model.split('/').next().unwrap_or_default()
 }
@@ -72,7 +105,6 @@ fn provider(model: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Role;
     use serde_json::json;
 
     #[test]
@@ -97,6 +129,42 @@ mod tests {
         let request = build(&session, &frame, "x");
         assert_eq!(request.messages.len(), 2);
         assert!(request.messages.iter().zip(session.transcript()).all(|(sent, kept)| Arc::ptr_eq(sent, kept)));
+    }
+
+    #[test]
+    fn pictures_of_results_are_words_to_whoever_does_not_look() {
+        let picture = || Part::Image { media_type: "image/png".into(), data: "AA==".into() };
+        let result = |text: &str| Part::ToolResult {
+            call: "c1_0".into(),
+            tool: "read".into(),
+            outcome: crate::call::Outcome::ok(text),
+        };
+        let asked = |looks| {
+            let messages = [
+                Message::new(Role::User, vec![Part::text("look"), picture()]),
+                Message::new(Role::Tool, vec![result("a"), picture(), picture(), result("b")]),
+            ];
+            let mut request = Request {
+                session: String::new(),
+                model: "m".into(),
+                system: String::new(),
+                tools: Arc::new([]),
+                may_call: true,
+                messages: messages.map(Arc::new).to_vec(),
+                max_output_tokens: None,
+            };
+            without_pictures(&mut request, looks);
+            let count = |at: usize| {
+                let parts = &request.messages[at].parts;
+                parts.iter().filter(|part| matches!(part, Part::Image { .. })).count()
+            };
+            let told = match &request.messages[1].parts[0] {
+                Part::ToolResult { outcome, .. } => outcome.text.lines().count(),
+                _ => 0,
+            };
+            (count(0), count(1), told)
+        };
+        assert_eq!([asked(Some(true)), asked(None), asked(Some(false))], [(1, 2, 1), (1, 0, 3), (0, 0, 3)]);
     }
 
     #[test]

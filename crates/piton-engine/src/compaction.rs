@@ -335,6 +335,7 @@ fn asking(
     let limits = model.limits();
     let mut whole = request::build_for(measured.session, frame, model.name());
     whole.may_call = true;
+    request::without_pictures(&mut whole, limits.images);
     let longest = measured.rules.summary(limits.window_tokens.unwrap_or(measured.room));
     let longest = limits.max_output_tokens.map_or(longest, |most| longest.min(most));
     whole.max_output_tokens = Some(longest);

@@ -9,6 +9,7 @@ use crate::files::{Files, Found, Replacement, Stamp};
 use crate::ledger::{FileState, hash_of};
 use crate::limits::TRACKED_BYTES;
 use crate::paths;
+use crate::read::{is_binary, is_utf16};
 use crate::tool::ToolContext;
 use piton_core::call::Outcome;
 use piton_core::question::QuestionBlock;
@@ -105,6 +106,15 @@ pub(crate) fn check_seen(tool: &str, target: &EditTarget, cx: &ToolContext) -> R
     let shown = &target.shown;
     let refused = match cx.ledger.compare(&target.path, hash) {
         FileState::AsItIs => return Ok(()),
+        // To read it would not help.
+        FileState::Never if is_binary(content) => {
+            let kind = if is_utf16(content) {
+                "UTF-16 text; convert it first (iconv -f UTF-16 -t UTF-8)"
+            } else {
+                "a binary file"
+            };
+            format!("{tool}: {shown} is {kind}. Change it with a command.")
+        }
         FileState::Never => {
             format!("{tool}: {shown} exists and was not read in this session. Read it first, then {tool} again.")
         }

@@ -66,7 +66,7 @@ pub struct One {
 impl TypedTool for Edit {
     type Input = Input;
     const NAME: &'static str = NAME;
-    const DESCRIPTION: &'static str = "Replaces pieces of text in a file that was read before. old_string must name one place: add \
+    const DESCRIPTION: &'static str = "Replaces text in a file that was read before. old_string must name one place: add \
          lines around it, or set replace_all.";
     const EFFECTS: Effects = Effects::WRITE;
 

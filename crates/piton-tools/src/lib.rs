@@ -32,6 +32,7 @@ mod walk;
 mod search;
 pub mod grep;
 pub mod glob;
+pub mod list;
 pub mod bash;
 pub mod tasks;
 pub mod toolset;

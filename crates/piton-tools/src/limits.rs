@@ -22,6 +22,12 @@ pub const REMEMBERED_FILE_BYTES: usize = 256 << 10;
 pub const REMEMBERED_BYTES: usize = 8 << 20;
 /// Directory entries that `read` shows.
 pub const LISTED_ENTRIES: usize = 200;
+/// Levels of folders that `list` shows unless it asks for fewer or more.
+pub const TREE_DEPTH: usize = 3;
+/// Entries that one `list` shows; deeper levels are left out until it fits.
+pub const TREE_ENTRIES: usize = 300;
+/// Entries that one `list` looks at: a second on a slow disk.
+pub const TREE_LOOKS: usize = 50_000;
 /// Matching lines one `grep` shows.
 pub const GREP_MATCHES: usize = 200;
 /// Characters of a line that `grep` shows.

@@ -1,20 +1,27 @@
-//! `read`: shows part of a text file with line numbers, or what a directory holds, and remembers what was seen.
+//! `read`: shows part of a text file with line numbers, a picture, a notebook's cells, or what a directory holds, and
+//! remembers what was seen.
 //!
 //! A file of any size is read as a stream. Up to [`TRACKED_BYTES`] it is read to its end, for the number of its lines
 //! and for the hash by which `edit` and `write` know it; beyond that only as far as shown.
 
+mod notebook;
+mod pictures;
 mod sniff;
 mod window;
 
 use crate::files::Found;
 use crate::input::lenient;
+use crate::ledger::hash_of;
 use crate::limits::{LISTED_ENTRIES, READ_LINES, REMEMBERED_FILE_BYTES, TRACKED_BYTES};
 use crate::paths;
 use crate::plan::{Look, Plan, QuestionDraft};
 use crate::tool::{ToolContext, blocking, cancelled};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
-use piton_core::call::{CallKind, Effects, Outcome};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use piton_core::call::{CallKind, Effects, Outcome, Picture};
+use piton_core::limits::IMAGE_BYTES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -22,7 +29,7 @@ use std::io;
 use std::path::Path;
 use window::{View, Window};
 
-pub use sniff::{image_type, is_binary};
+pub use sniff::{image_type, is_binary, is_utf16};
 
 /// The tool.
 #[derive(Debug, Clone, Copy)]
@@ -48,8 +55,8 @@ pub struct Input {
 impl TypedTool for Read {
     type Input = Input;
     const NAME: &'static str = NAME;
-    const DESCRIPTION: &'static str = "Reads a text file as `N: text` lines, or lists a directory. Long files come in parts: go on \
-         with offset.";
+    const DESCRIPTION: &'static str = "Reads a text file as `N: text` lines, a picture, a notebook, or a directory. Long files come in \
+         parts: go on with offset.";
     const EFFECTS: Effects = Effects::READ;
 
     fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
@@ -140,22 +147,108 @@ struct Whole {
 }
 
 fn read_file(path: &Path, size: u64, input: &Input, cx: &ToolContext) -> io::Result<Result<Outcome, Outcome>> {
+    if let Some(other) = as_text(path, size, cx)? {
+        return read_as_text(path, &other, input, cx);
+    }
     let file = cx.files.open(path)?;
-    let count =
-        |number: Option<u64>, default: usize| number.map_or(default, |n| usize::try_from(n).unwrap_or(usize::MAX));
-    let first = count(input.offset, 1).max(1);
-    let most_lines = count(input.limit.filter(|limit| *limit > 0), READ_LINES);
-    Ok(match scan(file, size, Window::new(first, most_lines, cx.output_cut), cx)? {
+    let (first, window) = asked(input, cx);
+    Ok(match scan(file, size, window, cx)? {
         Scanned::Binary(kind) => {
+            if let Some(picture) = picture(path, cx)? {
+                return Ok(Ok(picture));
+            }
             let size = if size < 1024 { format!("{size} bytes") } else { format!("{} KB", size / 1024) };
+            let is_pdf = kind.as_deref() == Some(sniff::PDF);
+            let hint = if is_pdf { " `pdftotext FILE -` prints its text, where that is installed." } else { "" };
             let kind = kind.map_or(String::new(), |kind| format!(", looks like {kind}"));
             let shown = paths::shown(path, &cx.workspace);
-            Ok(Outcome::ok(format!("{shown} is a binary file, {size}{kind}. Its content cannot be shown."))
+            Ok(Outcome::ok(format!("{shown} is a binary file, {size}{kind}. Its content cannot be shown.{hint}"))
                 .titled(format!("read {shown} (binary)")))
         }
         Scanned::Cancelled => Err(cancelled()),
         Scanned::Text(scan) => shown(path, first, &scan, cx),
     })
+}
+
+/// What is read as another text than its bytes: a notebook, UTF-16.
+struct AsText {
+    text: String,
+    /// Of the file; `None`: what `edit` would have to know of it is not this text.
+    hash: Option<String>,
+    /// What the model is told of it.
+    note: String,
+}
+
+/// The text of a file that has one in another form.
+fn as_text(path: &Path, size: u64, cx: &ToolContext) -> io::Result<Option<AsText>> {
+    let is_notebook = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("ipynb"));
+    let head = cx.files.beginning(path, 2)?;
+    if size > TRACKED_BYTES || !(is_notebook || is_utf16(&head.bytes)) {
+        return Ok(None);
+    }
+    let content = cx.files.beginning(path, usize::try_from(TRACKED_BYTES).unwrap_or(usize::MAX))?.bytes;
+    if is_utf16(&content) {
+        let is_little = content[0] == 0xFF;
+        let unit = |pair: &[u8; 2]| if is_little { u16::from_le_bytes(*pair) } else { u16::from_be_bytes(*pair) };
+        let units: Vec<u16> = content.as_chunks().0.iter().skip(1).map(unit).collect();
+        let note = "(UTF-16 text: edit and write work on UTF-8; change it with a command)".to_owned();
+        return Ok(Some(AsText { text: String::from_utf16_lossy(&units), hash: None, note }));
+    }
+    Ok(notebook::text(&content).map(|(text, cells)| {
+        let note = format!("(a notebook of {cells} cells, as text; edit works on its JSON, whose lines grep shows)");
+        AsText { text, hash: Some(hash_of(&content)), note }
+    }))
+}
+
+fn read_as_text(path: &Path, other: &AsText, input: &Input, cx: &ToolContext) -> io::Result<Result<Outcome, Outcome>> {
+    let bytes = other.text.as_bytes();
+    let (first, window) = asked(input, cx);
+    Ok(match scan(bytes, bytes.len() as u64, window, cx)? {
+        Scanned::Text(mut scan) => {
+            scan.whole = other.hash.clone().map(|hash| Whole { hash, content: None });
+            shown(path, first, &scan, cx).map(|mut outcome| {
+                outcome.text.push_str(&format!("\n{}", other.note));
+                outcome
+            })
+        }
+        Scanned::Binary(_) => {
+            let shown = paths::shown(path, &cx.workspace);
+            Ok(Outcome::ok(format!("{shown} holds characters that no text has. {}", other.note)))
+        }
+        Scanned::Cancelled => Err(cancelled()),
+    })
+}
+
+/// The first line that is asked for, and what is to be shown.
+fn asked(input: &Input, cx: &ToolContext) -> (usize, Window) {
+    let count =
+        |number: Option<u64>, default: usize| number.map_or(default, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    let first = count(input.offset, 1).max(1);
+    let most_lines = count(input.limit.filter(|limit| *limit > 0), READ_LINES);
+    (first, Window::new(first, most_lines, cx.output_cut))
+}
+
+/// A picture as one; `None`: it is none.
+fn picture(path: &Path, cx: &ToolContext) -> io::Result<Option<Outcome>> {
+    let file = cx.files.beginning(path, usize::try_from(IMAGE_BYTES).unwrap_or(usize::MAX))?;
+    let Some(media_type) = image_type(&file.bytes) else { return Ok(None) };
+    let shown = paths::shown(path, &cx.workspace);
+    let kind = sniff::kind(&file.bytes).unwrap_or_default();
+    let about = format!("{shown} is a picture: {kind}, {} KB.", file.size.div_ceil(1024));
+    let why = match file.is_whole() {
+        true => pictures::broken(media_type, &file.bytes, sniff::size(&file.bytes)),
+        false => Some("it is larger than the 3.75 MB that models take; scale it down with a command"),
+    };
+    if let Some(why) = why {
+        return Ok(Some(
+            Outcome::ok(format!("{about} It is not shown: {why}.")).titled(format!("read {shown} (picture)")),
+        ));
+    }
+    let hash = hash_of(&file.bytes);
+    cx.ledger.note(path, &hash, None);
+    let picture = Picture { media_type: media_type.to_owned(), data: BASE64_STANDARD.encode(&file.bytes) };
+    let facts = json!({"path": path, "hash": hash});
+    Ok(Some(Outcome::ok(about).titled(format!("read {shown} ({kind})")).with(facts).showing(picture)))
 }
 
 enum Scanned {

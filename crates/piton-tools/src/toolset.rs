@@ -5,6 +5,7 @@ use crate::bash::Bash;
 use crate::edit::Edit;
 use crate::glob::Glob;
 use crate::grep::Grep;
+use crate::list::List;
 use crate::patch::ApplyPatch;
 use crate::read::Read;
 use crate::tasks::{BashKill, BashOutput};
@@ -35,6 +36,7 @@ impl ToolSet {
             Arc::new(Edit),
             Arc::new(Glob),
             Arc::new(Grep),
+            Arc::new(List),
             Arc::new(Read),
             Arc::new(Write),
         ])

@@ -319,3 +319,34 @@ async fn an_intent_of_an_earlier_version_is_understood() {
     let input = json!({"path": "a.txt", "old_string": "one", "new_string": "two"});
     assert!(place.settle("edit", input).await.text.contains("already applied"));
 }
+
+/// Every file below a folder, with its content.
+fn all(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> =
+        names_below(folder).map(|name| (name.clone(), std::fs::read(folder.join(&name)).unwrap())).collect();
+    files.sort();
+    files
+}
+
+fn names_below(folder: &Path) -> impl Iterator<Item = String> {
+    if folder.is_dir() { names(folder) } else { Vec::new() }.into_iter()
+}
+
+#[tokio::test]
+async fn codexs_scenarios_end_as_they_do_there_but_for_patches_that_half_apply() {
+    /// Codex leaves what the first half of a patch did: here a patch is made whole or not at all.
+    const HALF: &str = "015_failure_after_partial_success_leaves_changes";
+    let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/codex/apply_patch_scenarios");
+    for scenario in names(&scenarios) {
+        let (place, folder) = (Place::new(), scenarios.join(&scenario));
+        for (name, content) in all(&folder.join("input")) {
+            place.put(&name, content);
+            // As a model has that replaces a file.
+            place.read(&name).await;
+        }
+        let text = std::fs::read_to_string(folder.join("patch.txt")).unwrap();
+        place.run("apply_patch", json!({"patch": text})).await;
+        let wanted = if scenario == HALF { all(&folder.join("input")) } else { all(&folder.join("expected")) };
+        assert_eq!(all(&place.cx.workspace), wanted, "{scenario}");
+    }
+}

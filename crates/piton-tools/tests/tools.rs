@@ -20,7 +20,8 @@ fn the_tools_are_sorted_and_what_the_model_is_told_is_short() {
     let tools = ToolSet::builtin();
     let specs = tools.specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(names, ["apply_patch", "bash", "bash_kill", "bash_output", "edit", "glob", "grep", "read", "write"]);
+    let ours = ["apply_patch", "bash", "bash_kill", "bash_output", "edit", "glob", "grep", "list", "read", "write"];
+    assert_eq!(names, ours);
     // A model is told of patches or of edits, not of both.
     let told: Vec<_> = specs.iter().filter(|spec| spec.name != "apply_patch").collect();
     let size = serde_json::to_string(&told).unwrap().len();
@@ -113,7 +114,10 @@ async fn read_tells_what_a_binary_file_is() {
     png.resize(12 * 1024, 0);
     place.put("logo.png", png);
     let outcome = place.read("logo.png").await;
-    assert!(outcome.text.contains("is a binary file, 12 KB, looks like PNG image (640x480)"), "{}", outcome.text);
+    assert!(outcome.text.contains("is a picture: PNG image (640x480), 12 KB. It is not shown"), "{}", outcome.text);
+    place.put("tool", b"\x7fELF\0\0");
+    let outcome = place.read("tool").await;
+    assert!(outcome.text.contains("is a binary file, 6 bytes, looks like ELF program or library"), "{}", outcome.text);
 }
 
 #[tokio::test]

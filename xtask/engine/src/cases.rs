@@ -71,6 +71,7 @@ fn suite(file: &Path) -> Option<Judge> {
         ("neovate", "at_render_seed") => Some(references::render_seed),
         ("neovate", "at_render_0_28") => Some(references::render_0_28),
         ("opencode", "edit_replace") => Some(files::edit_replace),
+        ("codex", "apply_patch_parse") => Some(files::codex_patch_parse),
         ("opencode", "patch_parse") => Some(files::patch_parse),
         ("opencode", "patch_apply") => Some(files::patch_apply),
         ("neovate", "apply_edit") => Some(files::apply_edit),

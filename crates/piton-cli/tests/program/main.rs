@@ -25,6 +25,7 @@ mod network;
 mod options;
 mod patches;
 mod permission;
+mod pictures;
 mod presets;
 mod robustness;
 mod sandbox;

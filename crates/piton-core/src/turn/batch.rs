@@ -15,7 +15,7 @@
 
 use super::gate::{Askee, Gate};
 use super::job::Job;
-use crate::call::{CallInput, Effects, Outcome, Planned, Status};
+use crate::call::{CallInput, Effects, Outcome, Picture, Planned, Status};
 use crate::event::{Author, Event, Moment, Subject, Verdict};
 use crate::hook::{Gates, HookPoint, HookVerdict};
 use crate::ids::CallId;
@@ -264,7 +264,11 @@ impl Batch {
             }
             results.ran += u32::from(ran);
             let tool = call.spelling().to_owned();
+            let pictures = std::mem::take(&mut outcome.pictures);
             results.parts.push(Part::ToolResult { call: call.id.clone(), tool, outcome });
+            // They stand behind the result that they belong to.
+            let picture = |Picture { media_type, data }| Part::Image { media_type, data };
+            results.parts.extend(pictures.into_iter().map(picture));
             results.calls.push(call);
         }
         Ok(results)

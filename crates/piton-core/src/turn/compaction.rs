@@ -260,6 +260,13 @@ impl Work {
                 continue;
             }
             let mut message = Message::clone(&entry.message);
+            // The pictures of a result go with it.
+            let mut is_of_meant = false;
+            message.parts.retain(|part| {
+                let is_picture = matches!(part, Part::Image { .. });
+                is_of_meant = if is_picture { is_of_meant } else { is_meant(part) };
+                !(is_picture && is_of_meant)
+            });
             for part in &mut message.parts {
                 if let Part::ToolResult { call, tool, outcome } = part
                     && calls.contains(call)

@@ -594,8 +594,11 @@ impl Work {
         turn.last_call = results.last;
         let compare = turn.policy.stuck.compare;
         let before = turn.recent.len();
-        for (call, part) in results.calls.iter().zip(&results.parts) {
-            let Part::ToolResult { outcome, .. } = part else { continue };
+        let outcomes = results.parts.iter().filter_map(|part| match part {
+            Part::ToolResult { outcome, .. } => Some(outcome),
+            _ => None,
+        });
+        for (call, outcome) in results.calls.iter().zip(outcomes) {
             let seen = Seen::new(compare, &call.name, &call.input, Some(outcome));
             // Calls that went out together are one try: the model had not yet seen the result of the first.
             if compare == Compare::Input || !turn.recent[before..].contains(&seen) {

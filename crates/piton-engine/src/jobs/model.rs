@@ -57,6 +57,7 @@ pub(super) fn take_up(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Step 
     let name = model.name().split_once('/').map_or(model.name(), |(_, name)| name);
     let mut request = request::build(cx.session, cx.frame(), name);
     request.max_output_tokens = most;
+    request::without_pictures(&mut request, model.limits().images);
     let partial = Arc::new(Mutex::new(Partial::new(step, attempt, Some(partial_file(cx)))));
     let (hooks, recorded) = (&cx.services.hooks, CancellationToken::new());
     let said = Said {

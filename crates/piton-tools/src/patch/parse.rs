@@ -241,7 +241,7 @@ impl<'t> Rest<'t> {
             chunk.lines.pop();
         }
         match chunk.lines.is_empty() {
-            true => Err(bad(self.at.saturating_sub(1), "This place has no lines.".to_owned())),
+            true => Err(bad(self.at, "The place above has no lines.".to_owned())),
             false => Ok(chunk),
         }
     }

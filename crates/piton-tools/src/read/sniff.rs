@@ -1,5 +1,8 @@
 //! Detects the type of a file from its first bytes: text, binary, or which image format.
 
+/// What a PDF is called.
+pub(super) const PDF: &str = "PDF document";
+
 /// Bytes looked at.
 pub(super) const SNIFFED_BYTES: usize = 4_096;
 
@@ -8,6 +11,21 @@ pub fn is_binary(head: &[u8]) -> bool {
     let head = &head[..head.len().min(SNIFFED_BYTES)];
     let odd = |byte: &&u8| matches!(**byte, 0..=8 | 14..=26 | 28..=31 | 127);
     head.contains(&0) || head.iter().filter(odd).count() * 10 > head.len() * 3
+}
+
+/// Whether a text says of itself that it is UTF-16.
+pub fn is_utf16(head: &[u8]) -> bool {
+    matches!(head, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..])
+}
+
+/// The size of a picture, in pixels.
+pub(super) fn size(head: &[u8]) -> Option<(u32, u32)> {
+    match image_type(head)? {
+        "image/png" => png(head),
+        "image/jpeg" => jpeg(head),
+        "image/gif" => gif(head),
+        _ => webp(head),
+    }
 }
 
 /// The media type of a picture of a kind that models look at, told by its first bytes.
@@ -32,7 +50,7 @@ pub(super) fn kind(head: &[u8]) -> Option<String> {
         [0xFF, 0xD8, 0xFF, ..] => image("JPEG", jpeg(head)),
         [b'G', b'I', b'F', b'8', ..] => image("GIF", gif(head)),
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => image("WebP", webp(head)),
-        [b'%', b'P', b'D', b'F', ..] => "PDF document".to_owned(),
+        [b'%', b'P', b'D', b'F', ..] => PDF.to_owned(),
         [0x7F, b'E', b'L', b'F', ..] => "ELF program or library".to_owned(),
         [b'P', b'K', 3, 4, ..] => "ZIP archive".to_owned(),
         [0x1F, 0x8B, ..] => "gzip data".to_owned(),

@@ -171,3 +171,20 @@ fn fitted_as(wanted: &str, got: &Result<Fitted, Unfit>, chunks: &[Chunk]) -> Res
         content => Err(format!("{content:?}")),
     }
 }
+
+/// What a patch says, as Codex tells it. Its strict reading is not Piton's.
+pub(super) fn codex_patch_parse(case: &Value) -> Result<(), String> {
+    let told = |file: &FilePatch| match file {
+        FilePatch::Add { path, content } => json!({"add": path, "contents": content}),
+        FilePatch::Delete { path } => json!({"delete": path}),
+        FilePatch::Update { path, to, chunks } => {
+            let chunk = |chunk: &Chunk| json!({"context": chunk.contexts.first(), "old": chunk.old(), "new": new(chunk), "eof": chunk.at_end});
+            json!({"update": path, "move": to, "chunks": chunks.iter().map(chunk).collect::<Vec<_>>()})
+        }
+    };
+    match (parse(case["patch"].as_str().ok_or("no patch")?), &case["hunks"]) {
+        (Ok(files), wanted) if *wanted == json!(files.iter().map(told).collect::<Vec<_>>()) => Ok(()),
+        (Err(bad), Value::Null) if case["line"].is_null() || case["line"] == json!(bad.line) => Ok(()),
+        (got, _) => Err(format!("{got:?}")),
+    }
+}
