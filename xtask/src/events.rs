@@ -10,6 +10,7 @@ const FILE: &str = "docs/events.md";
 const SOURCES: &[&str] = &[
     "event",
     "question",
+    "todo",
     "call",
     "message",
     "model",

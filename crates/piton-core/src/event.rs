@@ -16,6 +16,7 @@ use crate::permission::Judged;
 use crate::policy::Policy;
 use crate::prompt::PromptContents;
 use crate::question::{Decision, Question};
+use crate::todo::TodoItem;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -306,6 +307,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stopped: Option<String>,
     },
+    /// The model's list of todos is another one from here on. Recorded with the outcome of the call that changed it.
+    Todo {
+        /// All of them, in order.
+        items: Vec<TodoItem>,
+    },
     /// A step is over: the model has replied and every call is answered.
     StepFinished {
         /// Which step.
@@ -524,6 +530,8 @@ pub enum GivenKind {
     StepsNear,
     /// A command in the background is over.
     TaskEnded,
+    /// The model's own todos, of which some are open or which a compaction made it forget.
+    Todo,
 }
 
 /// Where a session comes from.
@@ -802,6 +810,8 @@ impl Event {
         match self {
             // A Piton that does not wait at these gates would go on without the hooks.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.gates.is_empty() => 4,
+            Self::Todo { .. } => 4,
+            Self::ContextGiven { items } if items.iter().any(|item| item.kind == GivenKind::Todo) => 4,
             Self::ApprovalVoided { .. }
             | Self::CallRequested { .. }
             | Self::GrantsRevoked { .. }

@@ -23,6 +23,7 @@ pub mod truncate;
 pub mod compact;
 pub mod policy;
 pub mod preset;
+pub mod todo;
 pub mod question;
 pub mod event;
 pub mod task;

@@ -86,5 +86,11 @@ pub const INSTRUCTIONS_BYTES: usize = 64 << 10;
 pub const REWIND_PATHS: usize = 100;
 /// The share of a budget, in percent, from which on the model is told that it is nearly spent.
 pub const BUDGET_NEARLY_SPENT_PERCENT: u64 = 80;
+/// Steps without a change of a list of todos that has open items, after which the model is reminded of it.
+pub const TODO_QUIET_STEPS: u32 = 10;
+/// Items of a list of todos. A list that is longer is no plan.
+pub const TODO_ITEMS: usize = 100;
+/// Characters of a todo's text. With [`TODO_ITEMS`] it bounds what a reminder costs.
+pub const TODO_TEXT_CHARS: usize = 400;
 /// Steps before the last one at which the model is told how many are left.
 pub const STEPS_NEARLY_SPENT: u32 = 5;

@@ -69,6 +69,7 @@ use crate::policy::{OnEmpty, Policy};
 use crate::question::{Question, Target};
 use crate::retry;
 use crate::task::Tasks;
+use crate::todo::TodoList;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -156,6 +157,7 @@ impl State {
             focus: None,
             tasks: Tasks::default(),
             context: Context::default(),
+            todo: TodoList::default(),
             turn,
         };
         Self { phase: Phase::Idle, work }
@@ -198,6 +200,7 @@ impl State {
     pub fn take(&mut self, record: &mut Record) {
         self.work.remember(record);
         self.work.turn.clock.hear(record.at_ms);
+        self.work.note_todos(&record.event);
         let phase = std::mem::replace(&mut self.phase, Phase::Idle);
         self.phase = phase.apply(&mut self.work, record);
     }
@@ -472,6 +475,11 @@ impl State {
     /// What clients have changed of how the session is run, all in all.
     pub fn configured(&self) -> &Configure {
         &self.work.configured
+    }
+
+    /// The model's list of todos.
+    pub fn todo(&self) -> &TodoList {
+        &self.work.todo
     }
 
     /// An open call by its id.
@@ -751,6 +759,7 @@ impl Phase {
             | Event::WriterOpened { .. }
             | Event::WriterClosed {}
             | Event::ContextGiven { .. }
+            | Event::Todo { .. }
             | Event::UserSpoke { .. }
             | Event::TurnResumed { .. }
             | Event::TurnStarted { .. }

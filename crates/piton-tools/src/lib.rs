@@ -35,6 +35,7 @@ pub mod glob;
 pub mod list;
 pub mod bash;
 pub mod tasks;
+pub mod todo;
 pub mod toolset;
 mod clean;
 pub mod network;

@@ -9,6 +9,7 @@ use crate::list::List;
 use crate::patch::ApplyPatch;
 use crate::read::Read;
 use crate::tasks::{BashKill, BashOutput};
+use crate::todo::Todo;
 use crate::tool::Tool;
 use crate::write::Write;
 use piton_core::call::{CallInput, ToolSpec};
@@ -38,6 +39,7 @@ impl ToolSet {
             Arc::new(Grep),
             Arc::new(List),
             Arc::new(Read),
+            Arc::new(Todo),
             Arc::new(Write),
         ])
     }

@@ -20,7 +20,8 @@ fn the_tools_are_sorted_and_what_the_model_is_told_is_short() {
     let tools = ToolSet::builtin();
     let specs = tools.specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    let ours = ["apply_patch", "bash", "bash_kill", "bash_output", "edit", "glob", "grep", "list", "read", "write"];
+    let ours =
+        ["apply_patch", "bash", "bash_kill", "bash_output", "edit", "glob", "grep", "list", "read", "todo", "write"];
     assert_eq!(names, ours);
     // A model is told of patches or of edits, not of both.
     let told: Vec<_> = specs.iter().filter(|spec| spec.name != "apply_patch").collect();

@@ -26,6 +26,7 @@ use piton_core::story::{
     Block, BlockId, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, Field, ModelBlock, ModelState,
     RewindState, Story, WordsState,
 };
+use piton_core::todo::{TodoItem, TodoStatus};
 use piton_engine::export::words;
 use screen::Screen;
 use std::collections::HashMap;
@@ -384,6 +385,7 @@ impl TextView {
                 let line = clean(&format!("{from} gave no reply ({reason}); asking {model}"));
                 self.aside(&format!("{YELLOW}{line}{YELLOW:#}"));
             }
+            Body::Todo { items } => self.show_todos(items),
             Body::Configured { changed, .. } => {
                 let line = clean(&format!("from the next turn on: {changed}"));
                 self.aside(&format!("{DIM}{line}{DIM:#}"));
@@ -419,6 +421,27 @@ impl TextView {
             | Body::Moved { .. }
             | Body::Lost { .. }
             | Body::Stopping { .. } => {}
+        }
+    }
+
+    /// What is open and what was just finished: of a long list, not all.
+    fn show_todos(&mut self, items: &[TodoItem]) {
+        /// More would push the work off the screen.
+        const MOST: usize = 12;
+        let first_open = items.iter().position(|item| item.status.is_open()).unwrap_or(items.len());
+        let skipped = if items.len() > MOST { first_open.saturating_sub(1).min(items.len() - MOST) } else { 0 };
+        if skipped > 0 {
+            self.aside(&format!("{DIM}  … {skipped} above are done{DIM:#}"));
+        }
+        for item in items.iter().skip(skipped).take(MOST) {
+            let line = clean(&item.to_string());
+            match item.status {
+                TodoStatus::InProgress => self.aside(&format!("  {line}")),
+                _ => self.aside(&format!("{DIM}  {line}{DIM:#}")),
+            }
+        }
+        if let Some(more) = items.len().checked_sub(skipped + MOST).filter(|more| *more > 0) {
+            self.aside(&format!("{DIM}  … and {more} more{DIM:#}"));
         }
     }
 

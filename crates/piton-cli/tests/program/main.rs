@@ -34,6 +34,7 @@ mod run;
 mod stage;
 mod steer;
 mod text_tools;
+mod todo;
 mod trace;
 mod trust;
 mod undo;

@@ -13,6 +13,7 @@ use crate::message::{FinishReason, Usage};
 use crate::model::ModelError;
 use crate::prompt::PromptContents;
 use crate::question::{Decision, Question};
+use crate::todo::TodoItem;
 use std::fmt;
 
 /// Where the parts of a reply begin among the blocks of the record that led to it.
@@ -179,6 +180,11 @@ pub enum Body {
         question: Option<Box<Question>>,
         /// The answer; `None` while it is open, or where the session was cut off.
         answer: Option<Decision>,
+    },
+    /// The model's list of todos is another one.
+    Todo {
+        /// All of them, in order.
+        items: Vec<TodoItem>,
     },
     /// A snapshot of the workspace was taken, for undo.
     Snapshot {

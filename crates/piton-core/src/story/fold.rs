@@ -66,6 +66,9 @@ impl Story {
             Event::TitleGiven { title, by } => {
                 self.mark_at(0, Body::Title { title: title.clone(), by: by.clone() }, record, changes);
             }
+            Event::Todo { items } => {
+                self.mark_at(0, Body::Todo { items: items.clone() }, record, changes);
+            }
             Event::WorkspaceMoved { workspace } => {
                 self.mark_at(0, Body::Moved { workspace: workspace.clone() }, record, changes);
             }

@@ -11,6 +11,7 @@ mod retries;
 mod rewinds;
 mod steps;
 mod tasks;
+mod todos;
 
 use super::*;
 use crate::branch;

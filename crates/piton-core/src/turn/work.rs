@@ -11,8 +11,8 @@ use crate::compact::Family;
 use crate::configure::Configure;
 use crate::ending::Why;
 use crate::event::{
-    Canceller, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject, Touched, Trigger,
-    TurnEnd,
+    Canceller, Delivery, Direction, Event, GivenKind, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
+    Touched, Trigger, TurnEnd,
 };
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
@@ -26,6 +26,7 @@ use crate::question::Decision;
 use crate::question::{Choice, Question, QuestionBlock};
 use crate::retry::{self, Failures};
 use crate::task::Tasks;
+use crate::todo::TodoList;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -127,6 +128,8 @@ pub(super) struct Work {
     pub(super) tasks: Tasks,
     /// How full the context is, and what is not in the transcript any more.
     pub(super) context: Context,
+    /// What the model has set itself to do.
+    pub(super) todo: TodoList,
     pub(super) turn: TurnWork,
 }
 
@@ -174,6 +177,8 @@ pub(super) struct TurnWork {
     pub(super) first_snapshot: Option<Option<String>>,
     /// Whether it was another one after the last.
     pub(super) changed_files: bool,
+    /// Whether the model was kept from ending it with open todos.
+    pub(super) has_recalled_todos: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -330,6 +335,7 @@ impl Work {
         self.steps = step.max(self.steps + 1);
         self.turn.steps += 1;
         self.turn.kind = kind;
+        self.todo.step_started();
         let (steering, later): (Vec<_>, Vec<_>) =
             self.waiting.drain(..).partition(|waiting| waiting.delivery == Delivery::Steer);
         self.waiting = later.into();
@@ -639,11 +645,33 @@ impl Work {
                 None => self.next_step(StepKind::Ordinary),
             },
             After::Answered if self.has_steering() => self.next_step(StepKind::Ordinary),
+            After::Answered if self.must_recall_todos() => {
+                self.turn.has_recalled_todos = true;
+                self.todo.recall();
+                self.next_step(StepKind::Ordinary)
+            }
             After::Answered => match self.turn.answered() {
                 Ending { end: TurnEnd::Completed, .. } if self.has_gate(HookPoint::Stop) => Phase::Checking,
                 ending => self.end(ending),
             },
         }
+    }
+
+    /// Takes in what happened to the list of todos at the head.
+    pub(super) fn note_todos(&mut self, event: &Event) {
+        match event {
+            Event::Todo { items } => self.todo.replace(items),
+            Event::ContextGiven { items } if items.iter().any(|item| item.kind == GivenKind::Todo) => self.todo.told(),
+            _ => {}
+        }
+    }
+
+    /// Whether the turn would complete with open todos of which the model has yet to be told, and a step is left for that.
+    fn must_recall_todos(&self) -> bool {
+        !self.turn.has_recalled_todos
+            && self.todo.has_open()
+            && self.turn.answered().end == TurnEnd::Completed
+            && self.limited(StepKind::Ordinary) == Ok(StepKind::Ordinary)
     }
 
     /// The hooks have said whether the turn may end.
@@ -965,6 +993,7 @@ impl TurnWork {
             snapshot: None,
             first_snapshot: None,
             changed_files: false,
+            has_recalled_todos: false,
         }
     }
 

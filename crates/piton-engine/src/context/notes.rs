@@ -2,7 +2,7 @@
 //! never put into what was sent.
 //!
 //! This is the place for every such reminder: one method each, called in [`Notes::at_step`]. (The last step's own note
-//! is the turn machine's; a plan mode or a list of todos would be two more methods here.)
+//! is the turn machine's.)
 
 use super::files;
 use super::instructions::{Instructions, Piece, instructions_note};
@@ -135,7 +135,8 @@ impl Notes {
         if kind == StepKind::WrapUp {
             return addition;
         }
-        if std::mem::take(&mut self.is_forgotten) {
+        let is_forgotten = std::mem::take(&mut self.is_forgotten);
+        if is_forgotten {
             addition = Self::at_start(environment, instructions, workspace, files);
             self.given.extend(addition.items.iter().filter_map(|item| Some(PathBuf::from(item.path.as_ref()?))));
         }
@@ -146,6 +147,9 @@ impl Notes {
         ended_tasks(session, &mut addition);
         self.budget_near(session, now_ms, &mut addition);
         self.steps_near(session, &mut addition);
+        if let Some(text) = session.todo().reminder(is_forgotten) {
+            addition.add_one(GivenKind::Todo, text);
+        }
         addition
     }
 

@@ -10,6 +10,7 @@ use piton_core::event::Direction;
 use piton_core::hidden;
 use piton_core::ids::CallId;
 use piton_core::story::{Block, Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
+use piton_core::todo::TodoItem;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
 
 const STYLE: &str = include_str!("page.css");
@@ -86,6 +87,7 @@ fn drawn(block: &Block, when: When<'_>) -> String {
             aside(&format!("{calls} old outputs above were cleared from what the model reads."))
         }
         Body::Configured { changed, .. } => aside(&format!("From the next turn on: {}", escape(&changed.to_string()))),
+        Body::Todo { items } => todos(items),
         Body::Moved { workspace } => aside(&format!("From here on in <code>{}</code>", escape(workspace))),
         Body::Rewind { rewind, state } => match state {
             RewindState::Finished { .. } if rewind.direction == Direction::Redo && rewind.to.is_some() => String::new(),
@@ -128,6 +130,14 @@ fn aside(text: &str) -> String {
 
 fn bad(text: &str) -> String {
     format!("<p class=\"aside bad\">{text}</p>\n")
+}
+
+fn todos(items: &[TodoItem]) -> String {
+    if items.is_empty() {
+        return aside("The todos were cleared.");
+    }
+    let lines: String = items.iter().map(|item| format!("{}\n", escape(&item.to_string()))).collect();
+    format!("<pre class=\"todo\">{lines}</pre>\n")
 }
 
 fn called(call: &CallBlock) -> String {

@@ -8,6 +8,7 @@ use piton_core::call::CallInput;
 use piton_core::event::Direction;
 use piton_core::hidden;
 use piton_core::story::{Block, Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
+use piton_core::todo::{TodoItem, TodoStatus};
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
 use std::fmt::Write as _;
 
@@ -54,6 +55,7 @@ fn drawn(block: &Block) -> Option<String> {
             Some(CompactionEnd::Pruned | CompactionEnd::Failed { .. }) | None => return None,
         },
         Body::Pruned { calls, .. } => format!("> {calls} old outputs above were cleared from what the model reads."),
+        Body::Todo { items } => todos(items),
         Body::Moved { workspace } => format!("> From here on in {}.", code(workspace)),
         Body::Configured { changed, .. } => {
             format!("> From the next turn on: {}.", text_of(&changed.to_string()))
@@ -86,6 +88,21 @@ fn drawn(block: &Block) -> Option<String> {
         | Body::Title { .. }
         | Body::Stopping { .. } => return None,
     })
+}
+
+/// A list that a reader's Markdown draws with boxes.
+fn todos(items: &[TodoItem]) -> String {
+    let item = |item: &TodoItem| {
+        let text = text_of(&item.text);
+        match item.status {
+            TodoStatus::Pending => format!("- [ ] {text}"),
+            TodoStatus::InProgress => format!("- [ ] **{text}**"),
+            TodoStatus::Done => format!("- [x] {text}"),
+            TodoStatus::Dropped => format!("- [x] ~~{text}~~"),
+        }
+    };
+    let items: Vec<String> = items.iter().map(item).collect();
+    if items.is_empty() { "> The todos were cleared.".to_owned() } else { items.join("\n") }
 }
 
 fn called(call: &CallBlock) -> String {

@@ -15,6 +15,7 @@ use piton_core::hidden;
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, Seq};
 use piton_core::message::ToolCall;
+use piton_core::todo;
 use piton_core::truncate::OutputCut;
 use piton_tools::executor::{Boot, OutputSink};
 use piton_tools::host::Host;
@@ -62,6 +63,7 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
     let (id, stop) = (call.id.clone(), context.cancel.clone());
     let work = async move {
         let outcome = run(&call, tool, &context, &spill, start).await;
+        let todos = todo::changed(&call.name, &outcome).map(|items| Event::Todo { items });
         let seen = async {
             let (hooks, cx) = hooks?;
             Some(hooks.after_tool(&cx, &call, outcome.clone(), Ran::Begun).await)
@@ -71,15 +73,15 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
         match seen {
             Some((gated, mut changed)) => {
                 cap(&mut changed, &spill);
-                (Some(gated), changed)
+                (Some(gated), changed, todos)
             }
-            None => (None, outcome),
+            None => (None, outcome, todos),
         }
     };
     let (of, broken) = (id.clone(), id);
-    let ended = move |(gated, outcome): (Option<Gated>, Outcome), cx: &mut JobContext<'_>| {
+    let ended = move |(gated, outcome, todos): (Option<Gated>, Outcome, Option<Event>), cx: &mut JobContext<'_>| {
         let ran = gated.and_then(|gated| cx.ran(gated));
-        ran.into_iter().chain([settled(of, outcome)]).collect()
+        ran.into_iter().chain([settled(of, outcome)]).chain(todos).collect()
     };
     let task = Task::new(work.instrument(span), ended).when_broken(move |why, _| {
         let outcome = Outcome::new(Status::Failed, format!("The tool failed inside Piton: {why}."));

@@ -81,6 +81,8 @@ fn drawn(body: &Body, full: bool) -> String {
         Body::Configured { changed, .. } => {
             format!("\n[{}]\n", view::clean(&format!("from the next turn on: {changed}")))
         }
+        Body::Todo { items } if items.is_empty() => "  (todos cleared)\n".to_owned(),
+        Body::Todo { items } => items.iter().map(|item| format!("    {}\n", view::clean(&item.to_string()))).collect(),
         Body::Moved { workspace } => format!("\n[from here on in {}]\n", view::clean(workspace)),
         Body::Rewind { rewind, state } => match state {
             RewindState::Finished { .. } if rewind.direction == Direction::Redo && rewind.to.is_some() => String::new(),

@@ -5,17 +5,18 @@
 use super::error::Fault;
 use super::rows::{self, INLINE_BYTES};
 use crate::store::summary::{chain, shorten, title};
+use piton_core::branch::{Path, moved_to};
 use piton_core::call::Outcome;
 use piton_core::event::{Event, Origin, Record, Subject, SummaryCall, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::{Part, Usage, prose};
 use piton_core::question::Decision;
+use piton_core::todo::TodoItem;
 use rusqlite::{Connection, ToSql, Transaction, params};
 use serde::Serialize;
-use std::path::Path;
 
 /// Makes all projections again.
-pub(super) fn rebuild(tx: &Transaction<'_>, blobs: Option<&Path>) -> Result<(), Fault> {
+pub(super) fn rebuild(tx: &Transaction<'_>, blobs: Option<&std::path::Path>) -> Result<(), Fault> {
     tx.execute_batch(
         "DELETE FROM part; DELETE FROM message; DELETE FROM todo; DELETE FROM usage; DELETE FROM session;",
     )?;
@@ -54,6 +55,10 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
             return changed.model.iter().try_for_each(|models| writer.run("UPDATE session SET model = ?", [models]));
         }
         Event::WorkspaceMoved { workspace } => writer.run("UPDATE session SET workspace = ?", [workspace])?,
+        Event::Todo { items } => writer.todos(items)?,
+        Event::RewindFinished { rewind, .. } if rewind.to.is_some() => {
+            writer.todos(&todos_at_head(conn, record.seq)?)?;
+        }
         Event::UserSpoke { parts, .. } => {
             writer.run("UPDATE session SET title = ? WHERE title = ''", [title(parts)])?;
             writer.message(None, "user", "finished", parts)?;
@@ -99,6 +104,22 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
     writer.run("UPDATE session SET updated_ms = ?", [record.at_ms])
 }
 
+/// The todos of the newest list on the path to this event, which moved the head.
+fn todos_at_head(conn: &Connection, seq: Seq) -> Result<Vec<TodoItem>, Fault> {
+    let before = |record: &Record| record.seq <= seq;
+    let moves = rows::of_kind(conn, None, "rewind_finished")?;
+    let moves: Vec<_> = moves.iter().filter(|record| before(record)).collect();
+    let moves: Vec<_> = moves.iter().filter_map(|record| Some((record.seq, moved_to(&record.event)?))).collect();
+    let path = Path::with_moves(&moves);
+    // Lists are far smaller than what goes to a blob.
+    let lists = rows::of_kind(conn, None, "todo")?;
+    let newest = lists.into_iter().rev().find(|record| before(record) && path.contains(record.seq));
+    Ok(match newest.map(|record| record.event) {
+        Some(Event::Todo { items }) => items,
+        _ => Vec::new(),
+    })
+}
+
 /// What a call is in once a person has answered.
 fn state_after(decision: &Decision) -> &'static str {
     match decision {
@@ -140,6 +161,15 @@ impl Tables<'_> {
                    parent_seq) VALUES (1, ?, ?, ?, ?, ?, ?, ?)";
         let (from, at) = parent.map(|origin| (origin.session.as_str(), origin.seq)).unzip();
         self.run(sql, params![id.as_str(), workspace, version, at_ms, at_ms, from, at])
+    }
+
+    fn todos(&self, items: &[TodoItem]) -> Result<(), Fault> {
+        self.run("DELETE FROM todo", [])?;
+        for (position, item) in items.iter().enumerate() {
+            let sql = "INSERT INTO todo (position, content, status) VALUES (?, ?, ?)";
+            self.run(sql, params![position, item.text, word(&item.status)])?;
+        }
+        Ok(())
     }
 
     fn model(&self, model: &str, fallbacks: &[String]) -> Result<(), Fault> {

@@ -2,7 +2,9 @@
 
 use super::*;
 use piton_core::configure::Configure;
-use piton_core::event::ChangedBy;
+use piton_core::event::{ChangedBy, Direction, Rewind};
+use piton_core::ids::Seq;
+use piton_core::todo::{TodoItem, TodoStatus};
 use rusqlite::types::Value as Cell;
 
 const TABLES: [&str; 5] = ["session", "message", "part", "todo", "usage"];
@@ -196,4 +198,29 @@ fn what_a_call_cost_stands_beside_the_model_that_was_asked_whatever_the_session_
     assert_eq!(column(&journal, "SELECT model FROM usage ORDER BY seq"), models);
     journal.rebuild_projections().expect("sound events");
     assert_eq!(column(&journal, "SELECT model FROM usage ORDER BY seq"), models);
+}
+
+#[test]
+fn the_todos_are_those_of_the_branch_at_the_head() {
+    let list = |texts: &[&str]| {
+        let item = |text: &&str| TodoItem { text: (*text).to_owned(), status: TodoStatus::Done };
+        Event::Todo { items: texts.iter().map(item).collect() }
+    };
+    let moved = |to: Seq| {
+        let rewind = Rewind { direction: Direction::Undo, turns: 1, to: Some(to), files: vec![], overwrite: false };
+        Event::RewindFinished { rewind, left: vec![], back: None }
+    };
+    let todos = |journal: &Journal| column(journal, "SELECT content || ' ' || status FROM todo ORDER BY position");
+    let place = Place::new();
+    let mut journal = place.create(vec![started(), list(&["a", "b"]), list(&["c"])]);
+    assert_eq!(todos(&journal), ["c done"]);
+    append(&mut journal, vec![moved(2)]);
+    assert_eq!(todos(&journal), ["a done", "b done"]);
+    append(&mut journal, vec![list(&["d"]), moved(1)]);
+    assert!(todos(&journal).is_empty());
+    // The undo is undone: the head is where the list was that followed the first undo.
+    append(&mut journal, vec![moved(5)]);
+    assert_eq!(todos(&journal), ["d done"]);
+    journal.rebuild_projections().expect("sound events");
+    assert_eq!(todos(&journal), ["d done"]);
 }
