@@ -101,7 +101,7 @@ fn voided(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<Strin
     let env = Arc::clone(&cx.services.settings.env);
     let look = Look { files: Arc::clone(&files), workspace, is_confined, env, links: Links::default() };
     // What cannot be planned any more is for the tool to say.
-    let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look))).ok()?.ok()?;
+    let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look).ok())).ok()??;
     shown::changed_since((&planned.accesses, bound), &now.planned.accesses, &*files)
 }
 

@@ -78,9 +78,7 @@ fn drawn(body: &Body, full: bool) -> String {
             let outputs = view::plural(*calls as u64, "old output");
             format!("\n[{outputs} above cleared from what the model reads, to make room]\n")
         }
-        Body::Configured { changed, .. } => {
-            format!("\n[{}]\n", view::clean(&format!("from the next turn on: {changed}")))
-        }
+        Body::Configured { changed, .. } => from_next_turn(&changed.to_string()),
         Body::Todo { items } if items.is_empty() => "  (todos cleared)\n".to_owned(),
         Body::Todo { items } => items.iter().map(|item| format!("    {}\n", view::clean(&item.to_string()))).collect(),
         Body::Moved { workspace } => format!("\n[from here on in {}]\n", view::clean(workspace)),
@@ -111,6 +109,10 @@ fn drawn(body: &Body, full: bool) -> String {
         | Body::Title { .. }
         | Body::Stopping { .. } => String::new(),
     }
+}
+
+fn from_next_turn(changed: &str) -> String {
+    format!("\n[from the next turn on: {}]\n", view::clean(changed))
 }
 
 fn task_ended(task: &CallId, outcome: &Outcome) -> String {
