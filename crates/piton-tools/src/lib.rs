@@ -34,6 +34,7 @@ pub mod grep;
 pub mod glob;
 pub mod list;
 pub mod bash;
+pub mod tasks;
 pub mod todo;
 mod web_page;
 pub mod web_fetch;

@@ -32,6 +32,7 @@ fn plan(place: &Place, body: &str) -> Result<Plan, String> {
         files: place.cx.files.clone(),
         is_confined: true,
         env: Arc::default(),
+        links: piton_tools::plan::Links::default(),
     };
     ToolSet::builtin().get("apply_patch").unwrap().plan(&patch(body), &look).map_err(|refused| refused.text)
 }

@@ -5,6 +5,7 @@
 
 mod attacks;
 mod auth;
+mod background;
 mod bad_input;
 mod branches;
 mod catalogue;

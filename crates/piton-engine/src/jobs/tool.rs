@@ -101,7 +101,7 @@ fn voided(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<Strin
     let env = Arc::clone(&cx.services.settings.env);
     let look = Look { files: Arc::clone(&files), workspace, is_confined, env, links: Links::default() };
     // What cannot be planned any more is for the tool to say.
-    let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look))).ok()?.ok()?;
+    let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look).ok())).ok()??;
     shown::changed_since((&planned.accesses, bound), &now.planned.accesses, &*files)
 }
 
@@ -118,6 +118,7 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         workspace: PathBuf::from(cx.session.workspace()),
         host: Arc::new(services.stored.clone()),
         executor: Arc::clone(&services.executor),
+        tasks: Arc::new(cx.session.tasks().clone()),
         output: OutputSink::new(move |text: &str| {
             bus.live(Live::ToolOutput { call: of.clone(), text: text.to_owned() });
         }),
