@@ -26,6 +26,7 @@ pub mod preset;
 pub mod todo;
 pub mod question;
 pub mod event;
+pub mod task;
 pub mod turn;
 pub mod branch;
 pub mod changes;

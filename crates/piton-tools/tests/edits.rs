@@ -89,6 +89,7 @@ async fn what_makes_no_sense_is_refused_before_anybody_is_asked() {
         files: place.cx.files.clone(),
         is_confined: true,
         env: Arc::default(),
+        links: piton_tools::plan::Links::default(),
     };
     let tools = ToolSet::builtin();
     let tool = tools.get("edit").unwrap();

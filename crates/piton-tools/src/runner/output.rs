@@ -1,6 +1,6 @@
 //! The output of a command: truncated for the model, and streamed to watchers.
 
-use super::files::CallFiles;
+use super::files::{CallFiles, Exit};
 use crate::clean::{Cleaner, Overwriting, clean};
 use crate::executor::{CommandOutput, OutputSink};
 use crate::limits::LIVE_BYTES;
@@ -13,6 +13,48 @@ pub(super) fn output(files: &CallFiles, max_chars: usize) -> CommandOutput {
     let path = files.out();
     let bytes = std::fs::metadata(&path).map_or(0, |out| out.len());
     CommandOutput { text: shown_output(&path, max_chars), path, bytes }
+}
+
+/// What is there from this byte on, clean and cut; `bytes` says how far it was read. A character of which only the beginning is
+/// there is left for later, unless the command is over.
+pub(super) fn output_from(files: &CallFiles, from: u64, max_chars: usize) -> CommandOutput {
+    /// Of more, only the ends are read.
+    const MOST_BYTES: u64 = 1 << 20;
+    let path = files.out();
+    let read = || -> io::Result<(String, u64)> {
+        let mut file = File::open(&path)?;
+        let size = file.metadata()?.len();
+        let from = from.min(size);
+        if size - from > MOST_BYTES {
+            let mut pieces = [from, size - MOST_BYTES / 2].into_iter().map(|at| {
+                let mut bytes = Vec::new();
+                file.seek(SeekFrom::Start(at))?;
+                file.by_ref().take(MOST_BYTES / 2).read_to_end(&mut bytes)?;
+                Ok::<_, io::Error>(clean(whole_characters(&bytes)))
+            });
+            let (head, tail) =
+                (pieces.next().transpose()?.unwrap_or_default(), pieces.next().transpose()?.unwrap_or_default());
+            let head: String = head.chars().take(max_chars / 2).collect();
+            let tail = &tail[last_chars(&tail, max_chars / 2)..];
+            let missing = size - from - (head.len() + tail.len()) as u64;
+            return Ok((around_gap(&head, &format!("{missing} bytes"), tail, &path), size));
+        }
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(from))?;
+        file.take(size - from).read_to_end(&mut bytes)?;
+        if let Err(error) = std::str::from_utf8(&bytes)
+            && error.error_len().is_none()
+            && !matches!(files.read_exit(), Ok(Exit::Recorded(_)))
+        {
+            bytes.truncate(error.valid_up_to());
+        }
+        Ok((cut(&clean(&bytes), max_chars, &path), from + bytes.len() as u64))
+    };
+    let (text, bytes) = read().unwrap_or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => (String::new(), 0),
+        _ => (format!("[the output cannot be read: {error}]"), from),
+    });
+    CommandOutput { text, path: path.clone(), bytes }
 }
 
 /// The output, clean and cut to its beginning and end. Of a large file only these are read.

@@ -115,7 +115,11 @@ fn a_way_that_is_not_exact_never_takes_part_of_another_word_or_line() {
 fn a_text_that_overlaps_itself_is_in_several_places() {
     assert_eq!(several("end\nend\nend\n", "end\nend\n"), Some((2, Way::Exact)));
     let all = find(b"end\nend\nend\n", b"end\nend\n", true).unwrap();
-    assert_eq!((all.places.len(), all.places[0].clone()), (1, 0..8), "where all are wanted, those that can be replaced");
+    assert_eq!(
+        (all.places.len(), all.places[0].clone()),
+        (1, 0..8),
+        "where all are wanted, those that can be replaced"
+    );
 }
 
 #[test]
