@@ -545,6 +545,33 @@ pub(crate) enum SessionCommand {
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
+    /// List the commands that a session has left running in the background
+    Processes {
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        #[arg(allow_negative_numbers = true)]
+        id: Option<String>,
+        /// Let this one go on when its session is closed
+        #[arg(long, value_name = "TASK")]
+        keep: Vec<String>,
+        /// End this one with its session after all
+        #[arg(long, value_name = "TASK")]
+        release: Vec<String>,
+        /// Print one JSON object per command
+        #[arg(long)]
+        json: bool,
+    },
+    /// End commands that a session has left running, with all that they started
+    Kill {
+        /// The session: an id or its beginning, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// The commands, as `piton session processes` names them; `all` for all
+        #[arg(required = true, value_name = "TASK")]
+        tasks: Vec<String>,
+        /// Print one JSON object per command
+        #[arg(long)]
+        json: bool,
+    },
     /// Pause a running session: it finishes the current call and starts nothing new
     Pause {
         /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list

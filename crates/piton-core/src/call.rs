@@ -1,5 +1,6 @@
 //! Tools as the loop sees them: what a tool declares, what a call carries, what came of it.
 
+use crate::ids::CallId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -347,9 +348,38 @@ pub struct Outcome {
     /// How long it ran, in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
+    /// The command in the background that it is about, if one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Box<TaskNews>>,
     /// What the model looks at beside the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Picture>,
+}
+
+/// What an outcome says of a command in the background.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskNews {
+    /// Which.
+    pub task: CallId,
+    /// It was started by this call, and goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<TaskBegan>,
+    /// Bytes of its output that the model has read by now, from the beginning.
+    #[serde(default)]
+    pub read_to: u64,
+    /// Whether the model reads there that it is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_over: bool,
+}
+
+/// The beginning of a command in the background.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskBegan {
+    /// What runs.
+    pub command: String,
+    /// Whether the model wants to be told of its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub notify: bool,
 }
 
 /// A picture that a call came by.
@@ -418,6 +448,7 @@ impl Outcome {
             title: String::new(),
             metadata: Value::Null,
             duration_ms: 0,
+            task: None,
             pictures: Vec::new(),
         }
     }
@@ -425,6 +456,12 @@ impl Outcome {
     /// With a line for people.
     pub fn titled(mut self, title: impl Into<String>) -> Self {
         self.title = title.into();
+        self
+    }
+
+    /// About this command in the background.
+    pub fn about(mut self, news: TaskNews) -> Self {
+        self.task = Some(Box::new(news));
         self
     }
 

@@ -266,6 +266,13 @@ pub enum Event {
         /// Its outcome.
         outcome: Outcome,
     },
+    /// A command in the background is over. Recorded once, by whichever process has the session when that is known.
+    TaskEnded {
+        /// Which: the call that started it.
+        task: CallId,
+        /// What came of it; its text is the end of the output.
+        outcome: Outcome,
+    },
     /// Hooks were run. Where the turn waits for them ([`crate::policy::HookPolicy::gates`]), this is what it waits for, also where no hook was
     /// concerned. An outcome as they changed it stands in the call's own event, what they added to a prompt in the prompt.
     HooksRan {
@@ -521,6 +528,8 @@ pub enum GivenKind {
     BudgetNear,
     /// There are few steps left.
     StepsNear,
+    /// A command in the background is over.
+    TaskEnded,
     /// The model's own todos, of which some are open or which a compaction made it forget.
     Todo,
 }
@@ -806,7 +815,8 @@ impl Event {
             Self::ApprovalVoided { .. }
             | Self::CallRequested { .. }
             | Self::GrantsRevoked { .. }
-            | Self::SettingsChanged { .. } => 4,
+            | Self::SettingsChanged { .. }
+            | Self::TaskEnded { .. } => 4,
             // What a turn must still come to is not for a Piton to pass over that does not know of it.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.demands.is_empty() => {
                 3

@@ -27,6 +27,7 @@ pub mod todo;
 pub mod question;
 pub mod secrets;
 pub mod event;
+pub mod task;
 pub mod turn;
 pub mod branch;
 pub mod changes;

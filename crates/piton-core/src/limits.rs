@@ -44,6 +44,13 @@ pub const STREAMED_BYTES: usize = 1 << 20;
 pub const BASH_DEFAULT_MS: u64 = 120_000;
 /// The most time a model may give a shell command, in milliseconds.
 pub const BASH_MAX_MS: u64 = 600_000;
+/// Commands in the background at a time: servers and watchers of one project are a handful.
+pub const BACKGROUND_MOST: usize = 16;
+/// The longest life of a command in the background, in milliseconds: a working day.
+pub const BACKGROUND_MAX_MS: u64 = 12 * 3_600_000;
+/// How long a command in the background goes on where no process has its session open, in milliseconds. Who starts Piton again
+/// after a crash finds it; nobody has to look for it later.
+pub const BACKGROUND_UNATTENDED_MS: u64 = 120_000;
 /// The longest that leaving a session waits for its title, in milliseconds: a small model mostly has it by then.
 pub const TITLE_GRACE_MS: u64 = 2_000;
 

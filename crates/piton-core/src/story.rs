@@ -239,7 +239,7 @@ impl Story {
         for (order, block) in &self.blocks {
             match &block.body {
                 // Where and how the session works is so whatever was taken back.
-                Body::Session(_) | Body::Moved { .. } | Body::Configured { .. } => continue,
+                Body::Session(_) | Body::Moved { .. } | Body::Configured { .. } | Body::TaskEnd { .. } => continue,
                 _ if !path.contains(block.seq) => continue,
                 // What the turn had answered was said before it began, and is taken back with it.
                 Body::Rewind { rewind, state: RewindState::Finished { .. } } if rewind.to.is_some() => {
@@ -254,7 +254,10 @@ impl Story {
             kept.push(*order);
         }
         for (order, block) in &mut self.blocks {
-            let stays = matches!(block.body, Body::Session(_) | Body::Moved { .. } | Body::Configured { .. });
+            let stays = matches!(
+                block.body,
+                Body::Session(_) | Body::Moved { .. } | Body::Configured { .. } | Body::TaskEnd { .. }
+            );
             let taken_back = !stays && kept.binary_search(order).is_err();
             if block.taken_back != taken_back {
                 Arc::make_mut(block).taken_back = taken_back;

@@ -68,6 +68,7 @@ use crate::permission::{Grant, Judgement};
 use crate::policy::{OnEmpty, Policy};
 use crate::question::{Question, Target};
 use crate::retry;
+use crate::task::Tasks;
 use crate::todo::TodoList;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -154,6 +155,7 @@ impl State {
             undone: Vec::new(),
             rewinding: None,
             focus: None,
+            tasks: Tasks::default(),
             context: Context::default(),
             todo: TodoList::default(),
             turn,
@@ -261,6 +263,7 @@ impl State {
             | Phase::CompactionNeeded(..)
             | Phase::Ending(_) => vec![],
         };
+        jobs.extend(self.work.tasks.running().map(|task| Job::WatchTask(task.id.clone())));
         if let Some(at_ms) = self.deadline_ms().filter(|_| self.is_in_turn()) {
             jobs.push(Job::WatchDeadline { at_ms });
         }
@@ -412,6 +415,11 @@ impl State {
     /// A rewind that was begun and has no end on record: it has to be done again before anything else.
     pub fn rewinding(&self) -> Option<&Rewinding> {
         self.work.rewinding.as_ref()
+    }
+
+    /// The commands in the background, those that are over included.
+    pub fn tasks(&self) -> &Tasks {
+        &self.work.tasks
     }
 
     /// What would bring back what was taken back last, if nothing was said since.
@@ -663,7 +671,8 @@ impl Phase {
                 | Event::GrantsRevoked { .. }
                 | Event::SettingsChanged { .. }
                 | Event::WorkspaceMoved { .. }
-                | Event::ContextGiven { .. },
+                | Event::ContextGiven { .. }
+                | Event::TaskEnded { .. },
             ) => phase,
             (phase, Event::WindowLearned { compact_at_tokens }) => work.learn(phase, *compact_at_tokens),
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
@@ -675,7 +684,6 @@ impl Phase {
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
             (phase, Event::DeadlinePassed {} | Event::TurnResumed { .. }) if phase.is_between_turns() => phase,
             (phase, Event::DeadlinePassed {}) => phase.stop(work, &Self::out_of_time(work), record.seq),
-
             (phase, Event::TurnResumed { model, fallbacks, policy }) => {
                 work.turn.resume(model, fallbacks, policy, record.at_ms);
                 phase.gone_on_with(work, record.at_ms)
@@ -768,6 +776,7 @@ impl Phase {
             | Event::SnapshotTaken { .. }
             | Event::CallStarted { .. }
             | Event::CallSettled { .. }
+            | Event::TaskEnded { .. }
             | Event::HooksRan { .. }
             | Event::StepFinished { .. }
             | Event::CompactionStarted { .. }

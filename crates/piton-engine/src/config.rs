@@ -285,6 +285,15 @@ pub struct ToolsTable {
     /// The most seconds that the model may give one.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub bash_timeout_cap: Option<f64>,
+    /// Commands that run in the background at a time.
+    #[schemars(extend("minimum" = 0, "maximum" = 1000))]
+    pub background_max: Option<u16>,
+    /// The most seconds that a command in the background runs.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
+    pub background_timeout: Option<f64>,
+    /// Seconds that a command in the background goes on where no Piton has its session open, after a crash.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
+    pub background_unattended: Option<f64>,
     /// Which models change files with `apply_patch` in the place of `edit` and `write`: `by_model` (those trained on its
     /// format: GPT-5 and later, Codex), `always` or `never`.
     pub apply_patch: Option<Patches>,
@@ -666,6 +675,12 @@ impl Config {
             output_chars: self.limits.tool_output.unwrap_or(default.output_chars),
             bash_default_ms: self.tools.bash_timeout.map_or(default.bash_default_ms, milliseconds),
             bash_max_ms: self.tools.bash_timeout_cap.map_or(default.bash_max_ms, milliseconds),
+            background_most: self.tools.background_max.map_or(default.background_most, usize::from),
+            background_max_ms: self.tools.background_timeout.map_or(default.background_max_ms, milliseconds),
+            background_unattended_ms: self
+                .tools
+                .background_unattended
+                .map_or(default.background_unattended_ms, milliseconds),
             ..default
         }
     }

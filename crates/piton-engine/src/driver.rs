@@ -27,6 +27,7 @@ mod recorder;
 mod recovery;
 mod rewind;
 mod spans;
+mod tasks;
 mod watch;
 
 use self::line::Line;
@@ -171,6 +172,7 @@ impl Driver {
             }
             self.move_up();
             self.drop_unwanted();
+            self.wake();
             self.record_due();
             self.begin_ahead().await;
             self.commit().await?;
@@ -352,7 +354,8 @@ impl Driver {
             }
         }
         let is_held = self.is_held();
-        let may_start = |key: &Key| !is_held || matches!(key, Key::Side(_) | Key::Turn(Job::StopTool(_)));
+        let may_start =
+            |key: &Key| !is_held || matches!(key, Key::Side(_) | Key::Turn(Job::StopTool(_) | Job::WatchTask(_)));
         self.recorder.span().in_scope(|| self.jobs.start(may_start));
         let wanted = self.session.wanted();
         wanted.iter().filter(|job| matches!(job, Job::StopTool(_))).for_each(|job| self.jobs.stop(job));
@@ -371,6 +374,7 @@ impl Driver {
             self.record_all(events);
         }
         while self.jobs.last(SideJob::Fork, FORK_GRACE).await.is_some() {}
+        self.end_tasks().await;
         if !self.services.hooks.is_empty() {
             if self.session.is_used_here() {
                 goodbye(&self.context()).await;

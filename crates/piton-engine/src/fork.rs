@@ -6,6 +6,7 @@ pub use crate::error::ForkError;
 use crate::clock::World;
 use crate::store::{Opening, Stored};
 use piton_core::branch::{self, Path};
+use piton_core::call::Outcome;
 use piton_core::event::{Event, Origin, Record};
 use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::question::Decision;
@@ -57,8 +58,13 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId) -> Vec<(
             // Who wrote the other journal has no part in this one; and where its head was is where this one begins.
             Event::WriterOpened { .. }
             | Event::WriterClosed {}
+            | Event::TaskEnded { .. }
             | Event::RewindStarted { .. }
             | Event::RewindFinished { .. } => continue,
+            // What was left running is the other session's.
+            Event::CallSettled { call, outcome } => {
+                Event::CallSettled { call: call.clone(), outcome: Outcome { task: None, ..outcome.clone() } }
+            }
             Event::CompactionFinished { upto_seq, .. } => {
                 let upto_seq = places.iter().rev().find(|(old, _)| old <= upto_seq).map_or(0, |(_, new)| *new);
                 let mut event = record.event.clone();
@@ -87,11 +93,13 @@ mod tests {
     use super::*;
     use crate::engine::Engine;
     use crate::store::{self, CheckResult};
+    use piton_core::call::{TaskBegan, TaskNews};
     use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, TitledBy, Trigger, TurnEnd};
-    use piton_core::ids::MessageId;
+    use piton_core::ids::{CallId, MessageId};
     use piton_core::message::{FinishReason, Part, Usage};
     use piton_core::model::Reply;
     use piton_core::policy::Policy;
+    use piton_core::task::Tasks;
     use piton_core::turn::State;
 
     /// A turn in which the model says one thing.
@@ -137,6 +145,25 @@ mod tests {
 
     fn words(session: &State) -> Vec<String> {
         session.transcript().map(|message| message.prose()).collect()
+    }
+
+    #[test]
+    fn what_was_left_running_stays_with_its_session() {
+        let (ours, theirs, call) = (SessionId::from("ses_1"), SessionId::from("ses_2"), CallId::from("c1_0"));
+        let began = Some(TaskBegan { command: "serve".into(), notify: true });
+        let news = TaskNews { task: call.clone(), began, read_to: 0, is_over: false };
+        let (session, workspace, version) = (ours.clone(), "/w".into(), "0".into());
+        let events = [
+            Event::SessionStarted { session, workspace, version, parent: None },
+            Event::CallSettled { call: call.clone(), outcome: Outcome::ok("it runs").about(news) },
+            Event::TaskEnded { task: call, outcome: Outcome::ok("over") },
+        ];
+        let records: Vec<Record> = (1..).zip(events).map(|(seq, event)| Record { seq, at_ms: 0, event }).collect();
+        assert_eq!(Tasks::of(&records).all().len(), 1);
+        let copied = copy(&records, 3, &theirs, &ours);
+        assert!(!copied.iter().any(|(_, event)| matches!(event, Event::TaskEnded { .. })));
+        let copied: Vec<Record> = (1..).zip(copied).map(|(seq, (at_ms, event))| Record { seq, at_ms, event }).collect();
+        assert_eq!(Tasks::of(&copied), Tasks::default());
     }
 
     #[tokio::test]

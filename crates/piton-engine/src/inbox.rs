@@ -199,6 +199,11 @@ impl Askers {
         self.stay = Stay::UntilAnswered;
     }
 
+    /// Whether the driver stays whoever waits.
+    pub(crate) fn stays(&self) -> bool {
+        self.stay == Stay::UntilClosed
+    }
+
     /// Whether the driver is to leave.
     pub(crate) fn may_leave(&self) -> bool {
         self.stay == Stay::UntilAnswered

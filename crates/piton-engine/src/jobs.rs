@@ -25,6 +25,7 @@ mod reminders;
 mod rewind;
 mod shown;
 mod snapshot;
+mod task;
 mod title;
 mod tool;
 mod turn;
@@ -77,6 +78,7 @@ pub(crate) fn take_up(job: &Job, cx: &mut JobContext<'_>) -> Step {
         Job::RunTool(call) | Job::StopTool(call) => tool::take_up(call, cx),
         Job::Snapshot(moment) => snapshot::take_up(*moment, cx),
         Job::Compact(trigger) => compact::take_up(*trigger, cx),
+        Job::WatchTask(id) => task::watch(id, cx),
     }
 }
 
@@ -101,6 +103,7 @@ pub(crate) fn recover(job: &Job, cx: &mut JobContext<'_>) -> Vec<Event> {
         | Job::AskApproval(_)
         | Job::RunTool(_)
         | Job::StopTool(_)
-        | Job::Snapshot(_) => Vec::new(),
+        | Job::Snapshot(_)
+        | Job::WatchTask(_) => Vec::new(),
     }
 }

@@ -13,8 +13,9 @@ use crate::store::sqlite::{self, SessionDir};
 use crate::store::{Salvage, StoreError};
 use piton_core::configure::Configure;
 use piton_core::event::{ChangedBy, Event, Origin, Record, TitledBy};
-use piton_core::ids::{Seq, SessionId};
+use piton_core::ids::{CallId, Seq, SessionId};
 use piton_core::question::Decision;
+use piton_core::task::Tasks;
 use piton_core::turn::State;
 use piton_tools::private;
 use std::fs;
@@ -93,6 +94,16 @@ impl Engine {
         Ok(all)
     }
 
+    /// The commands that a session has left running, those that are over included, as far as its journal knows.
+    pub async fn tasks(&self, id: &SessionId) -> Result<Tasks, StoreError> {
+        Ok(Tasks::of(&self.store().of_kinds(id, &["call_settled", "task_ended"]).await?))
+    }
+
+    /// Where the files of a task of a session begin, see [`piton_tools::runner`].
+    pub fn task_files(&self, id: &SessionId, task: &CallId) -> PathBuf {
+        self.store().scratch(id).join("calls").join(task.as_str())
+    }
+
     /// Records one event of a session that nobody runs.
     async fn note(&self, id: &SessionId, event: Event) -> Result<(), LibraryError> {
         let log = self.store().open(id, self.opening(true), &mut |_| {}).await?;
@@ -119,6 +130,10 @@ impl Engine {
                 && matches!(decision, Decision::ApproveForSession | Decision::ApproveLasting(_))
             {
                 *decision = Decision::Approve;
+            }
+            // Nor does anything run here.
+            if let Event::CallSettled { outcome, .. } = &mut record.event {
+                outcome.task = None;
             }
         }
         let folded = State::fold(&records);

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ fn succeeded(status: StatusCode, url: &Url) -> Result<(), HttpError> {
 #[derive(Debug)]
 pub struct Http {
     options: HttpOptions,
+    /// The addresses that a host has, where they were judged before: nothing else is asked for them.
+    pinned: Option<(String, Vec<SocketAddr>)>,
     plain: OnceLock<Client>,
     trusting: OnceLock<Client>,
 }
@@ -64,7 +67,12 @@ pub struct Http {
 impl Http {
     /// One that has connected to nothing yet.
     pub fn new(options: HttpOptions) -> Self {
-        Self { options, plain: OnceLock::new(), trusting: OnceLock::new() }
+        Self { options, pinned: None, plain: OnceLock::new(), trusting: OnceLock::new() }
+    }
+
+    /// One that connects to this host by these addresses only.
+    pub(crate) fn pinned(options: HttpOptions, host: String, addresses: Vec<SocketAddr>) -> Self {
+        Self { pinned: Some((host, addresses)), ..Self::new(options) }
     }
 
     /// Asks for a document, and waits for the headers of the answer.
@@ -109,7 +117,7 @@ impl Http {
         if let Some(client) = place.get() {
             return Ok(client);
         }
-        let client = build(&self.options, trusts).map_err(|error| HttpError::setup(&error))?;
+        let client = build(&self.options, trusts, self.pinned.as_ref()).map_err(|error| HttpError::setup(&error))?;
         Ok(place.get_or_init(|| client))
     }
 }
@@ -170,7 +178,11 @@ async fn within<T>(limit: Duration, wait: impl Future<Output = T>) -> Result<T, 
     tokio::time::timeout(limit, wait).await.map_err(|_| HttpError::Stalled(limit))
 }
 
-fn build(options: &HttpOptions, trusts: Option<&Roots>) -> Result<Client, reqwest::Error> {
+fn build(
+    options: &HttpOptions,
+    trusts: Option<&Roots>,
+    pinned: Option<&(String, Vec<SocketAddr>)>,
+) -> Result<Client, reqwest::Error> {
     let mut builder = Client::builder()
         .user_agent(&options.user_agent)
         .connect_timeout(Duration::from_millis(options.connect_timeout_ms))
@@ -178,6 +190,9 @@ fn build(options: &HttpOptions, trusts: Option<&Roots>) -> Result<Client, reqwes
         .redirect(reqwest::redirect::Policy::none())
         .tls_backend_preconfigured(tls::config(trusts))
         .no_proxy();
+    if let Some((host, addresses)) = pinned {
+        builder = builder.resolve_to_addrs(host, addresses);
+    }
     let except = options.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
     let Proxies { https, http } = &options.proxies;
     // One that cannot be used does no harm to what goes another way.

@@ -1,4 +1,4 @@
-//! HTTP for whatever in Piton talks over the network: model providers, the trace collector, later MCP and `web_fetch`.
+//! HTTP for whatever in Piton talks over the network: model providers, the trace collector, the tool `web_fetch`, later MCP.
 //!
 //! [`egress`] is the other direction of trust: the proxy by which commands in a sandbox reach the hosts that a person opened.
 //!
@@ -11,6 +11,7 @@ mod tls;
 pub mod error;
 pub mod sse;
 pub mod egress;
+pub mod page;
 
 pub use error::HttpError;
 pub use http::{Answer, Http, fetch, post_json};

@@ -252,6 +252,7 @@ impl Play {
             Job::WatchDeadline { .. }
             | Job::SwitchModel { .. }
             | Job::Snapshot(_)
+            | Job::WatchTask(_)
             | Job::AskApproval(_)
             | Job::Compact(_) => unreachable!("not in these sessions"),
         }

@@ -21,6 +21,9 @@ pub struct Order {
     pub env: Vec<(OsString, OsString)>,
     /// Where it starts.
     pub cwd: PathBuf,
+    /// Whether it gets a terminal, where there are namespaces.
+    #[serde(default)]
+    pub terminal: bool,
 }
 
 /// The end of a command.

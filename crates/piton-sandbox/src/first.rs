@@ -5,14 +5,15 @@ use crate::channel::{End, Ended, Order, Setup, receive, send, send_with};
 use crate::error::SandboxError;
 use crate::plan::Plan;
 use crate::reach::{Backend, Network, PROXY_PORT};
+use crate::terminal::Terminal;
 use crate::{layers, mounts, namespaces};
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, set_dumpable_behavior, set_parent_process_death_signal,
-    setsid, wait,
+    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, ioctl_tiocsctty, set_dumpable_behavior,
+    set_parent_process_death_signal, setsid, wait,
 };
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 
@@ -20,8 +21,8 @@ use std::process::Child;
 pub const FIRST: &str = "sandbox-first";
 
 /// Its whole life; the answer is its exit code. Its stdin is the channel to the runner, its output the command's. `start` starts a
-/// command with this process's output. Call it first thing in `main`, before any thread is started.
-pub fn first_main(start: impl FnOnce(&Order, Backend) -> io::Result<Child>) -> i32 {
+/// command with this process's output, or in that terminal. Call it first thing in `main`, before any thread is started.
+pub fn first_main(start: impl FnOnce(&Order, Backend, Option<OwnedFd>) -> io::Result<Child>) -> i32 {
     // If the runner is gone already, the channel says so.
     if set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
         return 1;
@@ -51,7 +52,14 @@ pub fn first_main(start: impl FnOnce(&Order, Backend) -> io::Result<Child>) -> i
     }
     drop(socket);
     let Ok(Some(order)) = receive::<Order>(&channel) else { return 1 };
-    let ended = match start(&order, backend) {
+    let terminal = match order.terminal.then(|| terminal(&channel)).transpose() {
+        Ok(terminal) => terminal,
+        Err(error) => {
+            let _ = send(&channel, &Setup::Failed(error.to_string()));
+            return 1;
+        }
+    };
+    let ended = match start(&order, backend, terminal) {
         Ok(child) => {
             let ended = let_go_of_output().and_then(|()| collect(&child));
             ended.unwrap_or_else(|error| Ended::NotStarted { not_found: false, error: error.to_string() })
@@ -78,7 +86,6 @@ fn confine(plan: &Plan) -> Result<Option<TcpListener>, SandboxError> {
     let socket = match plan.reach().backend {
         Backend::Namespaces => {
             namespaces::enter_others().map_err(layer("namespaces"))?;
-            namespaces::loopback_up().map_err(layer("the loopback network"))?;
             let socket = proxy_socket(plan.reach().network).map_err(layer("the proxy's socket"))?;
             mounts::enter(plan).map_err(|error| layer("mounts")(io::Error::other(error)))?;
             layers::besides_mounts(plan)?;
@@ -95,10 +102,24 @@ fn confine(plan: &Plan) -> Result<Option<TcpListener>, SandboxError> {
     Ok(socket)
 }
 
+/// Makes a terminal, which is the one of all that are started here, and hands its other end out.
+fn terminal(channel: &UnixStream) -> io::Result<OwnedFd> {
+    let Terminal { outside, inside } = Terminal::open()?;
+    ioctl_tiocsctty(&inside)?;
+    send_with(channel, &Setup::Ready, Some(outside.as_fd()))?;
+    Ok(inside)
+}
+
 fn proxy_socket(network: Network) -> io::Result<Option<TcpListener>> {
     match network {
         Network::None => Ok(None),
-        Network::Proxy => TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT)).map(Some),
+        Network::Proxy => match TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT)) {
+            // Another sandbox has the same network, and was faster.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map(Some)
+            }
+            bound => bound.map(Some),
+        },
     }
 }
 

@@ -3,9 +3,10 @@
 //! ```text
 //!   Piton            runner                        first process of the sandbox       the command
 //!   Reach ─────────▶ Sandbox::prepare
-//!                    own user and PID namespace
-//!                    start ourselves again ───────▶ own mount, network, IPC, UTS and
-//!                                                   cgroup namespace
+//!                    own user, PID and network
+//!                    namespace, or the network
+//!                    of another sandbox
+//!                    start ourselves again ───────▶ own mount, IPC, UTS and cgroup namespace
 //!                                                   mounts of the Plan, pivot_root
 //!                                                   no capabilities, no new privileges
 //!                                                   Landlock, seccomp, limits
@@ -44,13 +45,16 @@ mod search;
 mod seccomp;
 mod split;
 mod tables;
+mod terminal;
 
 pub use carried::{Carried, carried};
 pub use channel::{End, Ended, Order, receive_descriptor, send_descriptor};
 pub use error::SandboxError;
 pub use first::{FIRST, first_main};
 pub use mount::{Access, Mount, Source};
+pub use namespaces::SharedNetwork;
 pub use plan::Plan;
 pub use reach::{Backend, Limits, Network, PROXY_PORT, Reach, Write};
 pub use sandbox::Sandbox;
 pub use tables::{readable, secret};
+pub use terminal::Terminal;

@@ -141,8 +141,8 @@ pub enum Network {
     Proxy,
 }
 
-/// The TCP port of that socket, at 127.0.0.1 of the sandbox. Every sandbox has a `lo` of its own, so it is always free, and it is
-/// below the ports that a kernel gives out by itself.
+/// The TCP port of that socket, at 127.0.0.1 of the sandbox, and below the ports that a kernel gives out by itself. Where sandboxes
+/// share a network and one has it, the next has a port that the kernel gives out.
 pub const PROXY_PORT: u16 = 21_128;
 
 /// What a command may use of the machine; `None` is no limit.

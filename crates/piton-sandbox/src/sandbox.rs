@@ -2,12 +2,13 @@
 
 use crate::channel::{End, Order, Setup, receive, receive_with, send};
 use crate::error::SandboxError;
+use crate::home;
 use crate::inspect::inspect;
 use crate::mount::Source;
+use crate::namespaces::{self, SharedNetwork};
 use crate::plan::Plan;
 use crate::reach::{Backend, Network, Reach, Write};
 use crate::search::{self, Mark};
-use crate::{home, namespaces};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
@@ -36,11 +37,15 @@ impl Sandbox {
     }
 
     /// Makes one. `start` starts a program of ours that calls [`crate::first_main`], with this as its standard input; where its
-    /// output goes, the command's goes. Call it in a process with one thread, and once.
-    pub fn prepare(plan: Plan, start: impl FnOnce(Stdio) -> io::Result<Child>) -> Result<Self, SandboxError> {
+    /// output goes, the command's goes. With `shared` it has that network, where there are namespaces. Call it in a process with one thread, and once.
+    pub fn prepare(
+        plan: Plan,
+        shared: Option<&SharedNetwork>,
+        start: impl FnOnce(Stdio) -> io::Result<Child>,
+    ) -> Result<Self, SandboxError> {
         plan.reach().make_private().map_err(SandboxError::First)?;
         match plan.reach().backend {
-            Backend::Namespaces => namespaces::enter_user()?,
+            Backend::Namespaces => namespaces::enter_user(shared)?,
             Backend::Landlock => link_home(&plan).map_err(SandboxError::First)?,
         }
         let begin = || -> io::Result<Self> {
@@ -74,11 +79,23 @@ impl Sandbox {
         }
     }
 
-    /// Starts the command. Its home, `/tmp` and the like are what its environment says.
-    pub fn start(&self, mut order: Order) -> io::Result<()> {
+    /// Starts the command. Its home, `/tmp` and the like are what its environment says. Answers with the outer end of its terminal,
+    /// where it gets one.
+    pub fn start(&self, mut order: Order) -> io::Result<Option<OwnedFd>> {
         self.plan.reach().settle(&mut order.env);
         let _ = self.began.set(search::now());
-        send(&self.channel, &order)
+        if order.terminal && self.backend() == Backend::Landlock {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "there is no terminal where Landlock alone holds"));
+        }
+        send(&self.channel, &order)?;
+        if !order.terminal {
+            return Ok(None);
+        }
+        match receive_with(&self.channel)? {
+            Some((Setup::Ready, Some(terminal))) => Ok(Some(terminal)),
+            Some((Setup::Failed(error), _)) => Err(io::Error::other(format!("its terminal cannot be made: {error}"))),
+            Some((Setup::Ready, None)) | None => Err(io::Error::other("its terminal did not come")),
+        }
     }
 
     /// Waits for how it ended; `None`: the sandbox ended first.

@@ -195,10 +195,10 @@ const ROWS: &[Row] = &[
     ),
     row(
         "go",
-        "-exec --exec -toolexec --toolexec -vettool --vettool -overlay --overlay -gccgoflags -modfile --modfile generate",
+        "-exec --exec -toolexec --toolexec -vettool --vettool -overlay --overlay -gccgoflags -modfile --modfile -ldflags --ldflags -gcflags --gcflags -asmflags --asmflags -w generate",
         "-o -coverprofile --coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace -outputdir -pkgdir",
         "-C",
-        "-run -bench -count -timeout -tags -p -v -cover -covermode -ldflags -gcflags -mod -parallel -short",
+        "-run -bench -count -timeout -tags -p -v -cover -covermode -mod -parallel -short",
         Texts,
     ),
     row(
@@ -326,7 +326,7 @@ const ROWS: &[Row] = &[
         "-H --host --context --config --privileged -v --volume --mount --device --cap-add --security-opt --pid",
         "--iidfile --cidfile -o --output --metadata-file",
         "--secret --ssh --build-context",
-        "-t --tag --name -p --publish -e --env -w --workdir -l --label --build-arg --target --platform --rm-by",
+        "--tag --name -p --publish -e --env -w --workdir -l --label --build-arg --target --platform --rm-by",
         Texts,
     ),
     row(
@@ -522,6 +522,10 @@ pub(crate) fn judge<'f>(name: &str, arguments: &'f [Field], judged: &mut Judged)
     while let Some(field) = arguments.get(at) {
         at += 1;
         let text = field.text.as_str();
+        if is_tar && at == 1 && !text.starts_with('-') {
+            at += row.cluster(text, &arguments[at..], judged);
+            continue;
+        }
         if ended || !text.starts_with('-') || text.len() < 2 {
             // A command for an editor or pager, or a subcommand that runs something.
             let commands = text.len() > 1 && text.starts_with('+') && matches!(row.operands, Reads | Changes);
@@ -561,9 +565,6 @@ pub(crate) fn judge<'f>(name: &str, arguments: &'f [Field], judged: &mut Judged)
             Kind::Reads => judged.reads.extend(value),
             Kind::Value => {}
         }
-    }
-    if is_tar && !arguments.first().is_some_and(|first| first.text.starts_with('-')) && !operands.is_empty() {
-        operands.remove(0);
     }
     // What it takes out of an archive are names in it.
     if !is_tar || creates(arguments) {
@@ -605,6 +606,11 @@ impl Row {
         if let Some(kind) = kind(name) {
             return Some((kind, glued));
         }
+        // `-TT'command'`: a long option of one dash takes what is glued to it.
+        let is_glued = |option: &str| option.len() > 2 && !option.starts_with("--") && text.starts_with(option);
+        if self.runs.split_whitespace().any(is_glued) {
+            return Some((Kind::Runs, glued));
+        }
         if let Some(long) = name.strip_prefix("--") {
             // GNU programs take any beginning of a long option.
             let begins =
@@ -618,6 +624,26 @@ impl Row {
             let rest = &text[at + letter.len_utf8()..];
             Some((kind, (!rest.is_empty()).then(|| tail(field, rest))))
         })
+    }
+
+    /// The letters in front of `tar cfI a.tar program`: the values of those that have one stand behind all of them, in order. How
+    /// many there are.
+    fn cluster(&self, letters: &str, values: &[Field], judged: &mut Judged) -> usize {
+        let mut taken = 0;
+        for letter in letters.chars() {
+            let option = format!("-{letter}");
+            let lists = [self.runs, self.writes, self.reads, self.values];
+            let Some(list) = lists.iter().position(|list| has(list, &option)) else { continue };
+            let value = values.get(taken).cloned();
+            taken += 1;
+            match list {
+                0 => judged.risky.push(letters.to_string()),
+                1 => judged.writes.extend(value),
+                2 => judged.reads.extend(value),
+                _ => {}
+            }
+        }
+        taken
     }
 
     fn operands(&self, operands: &[&Field], judged: &mut Judged) {

@@ -263,6 +263,11 @@ fn paths(name: &str, operands: &[&Field], behind: usize, judged: &mut Judged) {
     }
 }
 
+/// Whether one of these is among the letters behind a single dash.
+fn has_letter(option: &str, letters: &[char]) -> bool {
+    option.strip_prefix('-').is_some_and(|cluster| !cluster.starts_with('-') && cluster.contains(letters))
+}
+
 /// Takes the option at `at`; how many words it is.
 fn option(name: &str, rest: &[Field], at: usize, judged: &mut Judged) -> usize {
     let text = &rest[at].text;
@@ -277,6 +282,9 @@ fn option(name: &str, rest: &[Field], at: usize, judged: &mut Judged) -> usize {
             judged.acts(text);
             return 2;
         }
+        // Glued to its value, or behind other letters.
+        ("clone" | "fetch-pack" | "ls-remote", letters) if has_letter(letters, &['u', 'c']) => judged.acts(text),
+        ("rebase" | "difftool", letters) if has_letter(letters, &['x']) => judged.acts(text),
         ("commit" | "tag" | "merge" | "notes", "-F" | "-t") | ("config", "-f") => {
             judged.reads.extend(next.cloned());
             judged.effect = Effect::Changes;

@@ -199,6 +199,11 @@ impl<'p> Judge<'p> {
                     judged.hosts.push(pieces.next().map_or(host.to_string(), |port| format!("{host}:{port}")));
                 }
                 Direction::Read => judged.reads.push(field),
+                Direction::ReadWrite => {
+                    judged.effect = Effect::Changes;
+                    judged.reads.push(field.clone());
+                    judged.writes.push(field);
+                }
                 _ => {
                     judged.effect = Effect::Changes;
                     judged.writes.push(field);

@@ -166,7 +166,10 @@ impl Script {
             }
             'b' | 't' | 'T' | ':' => {
                 self.is_odd = true;
-                Some(rest.split_once([';', '\n', '}']).map_or("", |(_, rest)| rest))
+                // What stands behind a blank is the next command to some, and part of the label to others.
+                let label = rest.trim_start_matches([' ', '\t']);
+                let end = label.find(|c: char| c.is_whitespace() || matches!(c, ';' | '}')).unwrap_or(label.len());
+                ended(&label[end..])
             }
             'w' | 'W' => {
                 let (file, rest) = line();
@@ -247,7 +250,8 @@ fn past_text(rest: &str) -> &str {
     let mut from = 0;
     while let Some(at) = rest[from..].find('\n') {
         let end = from + at;
-        if !rest[..end].ends_with('\\') {
+        // One that is escaped itself ends nothing.
+        if rest[..end].chars().rev().take_while(|c| *c == '\\').count() % 2 == 0 {
             return &rest[end + 1..];
         }
         from = end + 1;

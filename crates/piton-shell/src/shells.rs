@@ -35,7 +35,19 @@ pub(crate) fn runs_code(name: &str) -> bool {
         || OTHERS.contains(&name)
         || matches!(
             name,
-            "eval" | "source" | "." | "trap" | "alias" | "su" | "runuser" | "script" | "at" | "batch" | "crontab"
+            "eval"
+                | "source"
+                | "."
+                | "trap"
+                | "alias"
+                | "su"
+                | "runuser"
+                | "script"
+                | "at"
+                | "batch"
+                | "crontab"
+                | "sg"
+                | "capsh"
         )
 }
 

@@ -216,7 +216,10 @@ fn fetch(name: &str, arguments: &[Field]) -> Judged {
         let text = field.text.as_str();
         let is_value = at > 0 && arguments[at - 1].text.starts_with('-');
         // What is sent from a file: `-d @file`, `-d@file`, `-F name=@file`, `-F name=<file`.
+        let encodes = |text: &str| text.starts_with("--data-u") || text.starts_with("--url-q");
+        let encoded = encodes(text) || at > 0 && encodes(&arguments[at - 1].text);
         let sent = if is_value { text.strip_prefix('@') } else { None }
+            .or_else(|| text.split_once('@').filter(|_| encoded).map(|(_, path)| path))
             .or_else(|| text.split_once("=@").map(|(_, path)| path))
             .or_else(|| text.split_once("=<").map(|(_, path)| path))
             .or_else(|| text.strip_prefix('-').and_then(|letters| letters.split_once('@')).map(|(_, path)| path));

@@ -6,7 +6,7 @@
 use piton_core::ids::CallId;
 use piton_core::secrets::Firewall;
 use piton_tools::executor::{
-    Boot, CommandEnd, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord, OutputSink,
+    Background, Boot, CommandEnd, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord, OutputSink, Started,
 };
 use piton_tools::spawn::{Confinement, Env, Spawn};
 use std::path::{Path, PathBuf};
@@ -39,6 +39,9 @@ pub async fn conforms(stage: &dyn Stage) {
     after_a_restart_no_trace_is_no_proof(stage).await;
     who_comes_late_waits_for_the_same_end(stage).await;
     a_command_stops_when_somebody_stops_it(stage).await;
+    a_command_that_is_left_running_goes_on(stage).await;
+    a_command_that_is_left_running_is_ended_by_whoever_looks_after_it(stage).await;
+    no_more_are_left_running_than_may_be(stage).await;
 }
 
 async fn ends_and_output_are_told(stage: &dyn Stage) {
@@ -156,6 +159,83 @@ async fn a_command_stops_when_somebody_stops_it(stage: &dyn Stage) {
     assert_eq!(scene.settle().await.status, CommandEnd::Cancelled, "nobody waits any more: it is stopped");
 }
 
+const LEFT: Background = Background { most: 2, unattended_ms: 600_000, moment: Duration::from_millis(20) };
+
+async fn a_command_that_is_left_running_goes_on(stage: &dyn Stage) {
+    let scene = Scene::new(stage, "left");
+    let (executor, watch) = (stage.executor(), CommandWatch::default());
+    let order =
+        scene.order("echo one; touch left.begun; until [ -e left.gate ]; do sleep 0.01; done; echo two; exit 3");
+    let started = executor.start(&scene.call, &order, &LEFT, &watch.stop).await;
+    assert_eq!(started.expect("it starts"), Started::Running, "who starts it does not wait for its end");
+    scene.begun().await;
+    let again = stage.executor().start(&scene.call, &order, &LEFT, &watch.stop).await;
+    assert_eq!(again.expect("it runs"), Started::Running, "it is not started twice");
+    for sees in [&executor, &stage.executor()] {
+        assert_eq!(sees.look(&scene.call, Boot::Current).await.expect("a look"), None, "it runs, to everybody");
+        let output = sees.output_from(&scene.call, 0, 100, &Firewall::off()).await;
+        assert_eq!((output.text.as_str(), output.bytes), ("one\n", 4), "what it has written can be read");
+    }
+    std::fs::write(scene.file("left.gate"), "").expect("a folder to write to");
+    let record = executor.attend(&scene.call, Boot::Current, &watch).await.expect("a record");
+    assert_eq!((record.status, record.code), (CommandEnd::Exited, Some(3)), "its end is told to who looks after it");
+    assert_eq!(executor.look(&scene.call, Boot::Current).await.expect("a look"), Some(record.clone()));
+    assert_eq!(scene.settle().await, record, "the same for everybody");
+    assert_eq!(executor.output_from(&scene.call, 4, 100, &Firewall::off()).await.text, "two\n", "only what is new");
+
+    let scene = Scene::new(stage, "brief");
+    let background = Background { moment: Duration::from_secs(60), ..LEFT };
+    let (late, order) = (stage.executor(), scene.order("exit 4"));
+    let started = late.start(&scene.call, &order, &background, &watch.stop);
+    let Started::Over(record) = started.await.expect("it starts") else { panic!("it has ended") };
+    assert_eq!((record.status, record.code), (CommandEnd::Exited, Some(4)), "one that ends at once is over");
+}
+
+async fn a_command_that_is_left_running_is_ended_by_whoever_looks_after_it(stage: &dyn Stage) {
+    for (name, is_other) in [("own", false), ("other", true)] {
+        let scene = Scene::new(stage, name);
+        let (executor, watch) = (stage.executor(), CommandWatch::default());
+        let order = scene.order(&format!("touch {name}.begun; exec sleep 600"));
+        executor.start(&scene.call, &order, &LEFT, &watch.stop).await.expect("it starts");
+        scene.begun().await;
+        let looks_after = if is_other { stage.executor() } else { Arc::clone(&executor) };
+        let stop = async { watch.stop.cancel() };
+        let (record, ()) = tokio::join!(looks_after.attend(&scene.call, Boot::Current, &watch), stop);
+        assert_eq!(record.expect("a record").status, CommandEnd::Cancelled, "{name}");
+        assert_eq!(scene.settle().await.status, CommandEnd::Cancelled, "{name}: for good");
+    }
+}
+
+async fn no_more_are_left_running_than_may_be(stage: &dyn Stage) {
+    let (executor, watch) = (stage.executor(), CommandWatch::default());
+    let scenes = ["first", "second", "third"].map(|name| Scene::new(stage, name));
+    let mut refused = 0;
+    let order = |scene: &Scene<'_>| scene.order("exec sleep 600");
+    let orders = scenes.each_ref().map(order);
+    let start = |at: usize| executor.start(&scenes[at].call, &orders[at], &LEFT, &watch.stop);
+    let started = tokio::join!(start(0), start(1), start(2));
+    for started in [started.0, started.1, started.2] {
+        match started {
+            Ok(Started::Running) => {}
+            Err(ExecutorError::NotStarted(why)) => {
+                assert!(why.contains("2 commands run in the background already"), "{why}");
+                refused += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(refused, 1, "of three at once, two may");
+    watch.stop.cancel();
+    for scene in &scenes {
+        executor.attend(&scene.call, Boot::Current, &watch).await.expect("an end");
+    }
+    let (scene, watch) = (Scene::new(stage, "fourth"), CommandWatch::default());
+    let started = executor.start(&scene.call, &scene.order("exec sleep 600"), &LEFT, &watch.stop).await;
+    assert_eq!(started.expect("there is room again"), Started::Running);
+    watch.stop.cancel();
+    executor.attend(&scene.call, Boot::Current, &watch).await.expect("an end");
+}
+
 /// A call of the suite.
 struct Scene<'s> {
     stage: &'s dyn Stage,
@@ -170,7 +250,7 @@ impl<'s> Scene<'s> {
 
     fn order(&self, script: &str) -> CommandSpec {
         let spawn = Spawn::new(["sh", "-c", script], &self.stage.env(), self.stage.folder(), self.stage.confinement());
-        CommandSpec { spawn, timeout_ms: 600_000, spool_bytes: 1 << 20 }
+        CommandSpec { spawn, timeout_ms: 600_000, spool_bytes: 1 << 20, terminal: false }
     }
 
     fn file(&self, name: &str) -> PathBuf {

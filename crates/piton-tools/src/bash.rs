@@ -1,12 +1,16 @@
 //! `bash`: runs a shell command, at most once, in the session's executor. The effects of a shell command cannot be checked,
 //! so a call that has started is never repeated (see [`crate::executor`]).
 
+mod background;
 mod parts;
 mod report;
 mod script;
 mod stopped;
 mod workdir;
 
+pub use self::background::ended;
+pub(crate) use self::background::listed;
+pub(crate) use self::report::{ending, line, outcome};
 use self::script::SCRIPT_BYTES;
 use crate::executor::{CommandSpec, CommandWatch, ExecutorError, ExitRecord};
 use crate::input::lenient;
@@ -34,15 +38,25 @@ pub struct Input {
     /// Milliseconds; default 120000, at most 600000
     #[serde(default, alias = "timeout_ms", deserialize_with = "lenient::count")]
     timeout: Option<u64>,
-    /// Folder below the workspace
     #[serde(default, alias = "cwd")]
     workdir: Option<String>,
+    /// For servers: returns an id. With notify you are told of its end
+    #[serde(default, alias = "run_in_background", deserialize_with = "lenient::flag")]
+    background: Option<bool>,
+    #[serde(default, deserialize_with = "lenient::flag")]
+    notify: Option<bool>,
+    #[serde(default, alias = "tty", deserialize_with = "lenient::flag")]
+    pty: Option<bool>,
     /// Only where the sandbox stopped this command and the task needs it: why it has to run outside. The user is asked
     #[serde(default)]
     outside_sandbox: Option<String>,
 }
 
 impl Input {
+    fn is_background(&self) -> bool {
+        self.background == Some(true)
+    }
+
     fn check(&self) -> Result<(), Outcome> {
         if self.command.trim().is_empty() {
             return Err(Outcome::failed("bash: field `command` is empty"));
@@ -74,12 +88,13 @@ impl TypedTool for Bash {
     const DESCRIPTION: &'static str = "Runs a shell command in the workspace and returns its output (stdout and stderr together) and exit code. Each \
          call is a new shell: no state is kept, stdin is empty. Calls of one reply run side by side: join with && what must be \
          in order. Long output is cut in the middle; the whole is kept in a \
-         file. Background processes are ended when the command ends. Prefer read, grep, glob, edit and write for files.";
+         file. What it leaves running is ended with it: use background. Prefer read, grep, glob, edit and write for files.";
     const EFFECTS: Effects = Effects::OPAQUE;
 
     fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
         input.check()?;
         let workdir = input.workdir.as_deref().map(|raw| workdir::planned(raw, look)).transpose()?;
+        let how = if input.is_background() { " in the background" } else { "" };
         let Input { command, outside_sandbox, .. } = input;
         let mut shown = vec![QuestionBlock::Command { command: command.clone(), marks: Vec::new() }];
         if let Some(workdir) = &workdir {
@@ -89,12 +104,12 @@ impl TypedTool for Bash {
         let access = Access::Run(command.clone());
         let parts = parts::accesses(&command, workdir.as_deref().unwrap_or(&look.workspace), look);
         let Some(reason) = outside_sandbox.filter(|reason| look.is_confined && !reason.trim().is_empty()) else {
-            let question = QuestionDraft::new(|| ("Run this command?".to_owned(), shown));
+            let question = QuestionDraft::new(move || (format!("Run this command{how}?"), shown));
             return Ok(Plan::new(CallKind::Execute, command, access, question).and_places(parts));
         };
         let text = format!("With all your rights, files and network. The model's reason: {}", reason.trim());
         shown.push(QuestionBlock::Note { text });
-        let question = QuestionDraft::new(|| ("Run this command outside the sandbox?".to_owned(), shown));
+        let question = QuestionDraft::new(move || (format!("Run this command outside the sandbox{how}?"), shown));
         Ok(Plan::new(CallKind::Execute, command, access, question).and_places(parts).and(Access::Unsandboxed(reason)))
     }
 
@@ -102,7 +117,6 @@ impl TypedTool for Bash {
         if let Err(outcome) = input.check() {
             return outcome;
         }
-        let asked_ms = input.timeout.filter(|ms| *ms > 0).unwrap_or(cx.limits.bash_default_ms);
         if cx.cancel.is_cancelled() {
             return cancelled();
         }
@@ -110,16 +124,28 @@ impl TypedTool for Bash {
             Ok(cwd) => cwd,
             Err(outcome) => return outcome,
         };
+        let asked_ms = input.timeout.filter(|ms| *ms > 0);
+        let timeout_ms = match input.is_background() {
+            true => asked_ms.unwrap_or(u64::MAX).min(cx.limits.background_max_ms),
+            false => asked_ms.unwrap_or(cx.limits.bash_default_ms).min(cx.limits.bash_max_ms),
+        };
         let order = CommandSpec {
             spawn: Spawn::new(script::command_line(&input.command), &cx.env, cwd, cx.confinement.clone()),
-            timeout_ms: asked_ms.min(cx.limits.bash_max_ms),
+            timeout_ms,
             spool_bytes: cx.limits.spool_bytes,
+            terminal: input.pty == Some(true),
         };
+        if input.is_background() {
+            return background::start(&input, &order, cx).await;
+        }
         let ended = cx.executor.run(&cx.call, &order, &watch(cx)).await;
         report(ended, &input.command, cx).await
     }
 
     async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
+        if input.is_background() {
+            return background::found(&input, cx).await;
+        }
         let ended = cx.executor.settle(&cx.call, cx.boot, &watch(cx)).await;
         report(ended, &input.command, cx).await
     }

@@ -197,6 +197,16 @@ pub(crate) fn check_seen(tool: &str, target: &EditTarget, cx: &ToolContext) -> R
     Err(Outcome::failed(refused))
 }
 
+/// Refuses to remove what somebody has changed since the model saw it; what it never saw may go.
+pub(crate) fn check_unchanged(tool: &str, target: &EditTarget, cx: &ToolContext) -> Result<(), Outcome> {
+    match &target.now {
+        CurrentFile::File { hash, .. } if cx.ledger.compare(&target.path, hash) != FileState::Never => {
+            check_seen(tool, target, cx)
+        }
+        CurrentFile::File { .. } | CurrentFile::Absent => Ok(()),
+    }
+}
+
 /// The change that would be made, for a person to judge.
 pub(crate) fn preview(target: &EditTarget, content: &[u8]) -> QuestionBlock {
     QuestionBlock::Diff { path: target.shown.clone(), unified: unified(target.now.content(), content) }
@@ -266,7 +276,7 @@ impl EditTarget {
     /// Whether nothing shows that the file was changed since it was read here.
     fn is_as_it_was(&self, files: &dyn Files) -> bool {
         match (&self.now, self.stamp) {
-            (CurrentFile::Absent, _) => matches!(files.look(&self.path), Ok(None) | Err(_)),
+            (CurrentFile::Absent, _) => matches!(files.look(&self.path), Ok(None)),
             (CurrentFile::File { .. }, Some(stamp)) => files.stamp(&self.path) == Some(stamp),
             (CurrentFile::File { .. }, None) => true,
         }

@@ -14,6 +14,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Runs the commands of one session.
@@ -29,6 +30,40 @@ pub trait Executor: Send + Sync {
     /// a restart of the machine, a command of which nothing is left may have run: it is interrupted.
     async fn settle(&self, call: &CallId, boot: Boot, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError>;
 
+    /// Starts a call's command and leaves it running, beside whatever else runs: it is over when it ends by itself, when its
+    /// time is up, or when somebody who settles it stops it. Waits for `moment` in case it ends at once. At most `most` commands
+    /// run so at a time. Dropped half-way, it asks the command to stop.
+    async fn start(
+        &self,
+        _call: &CallId,
+        _order: &CommandSpec,
+        _background: &Background,
+        _stop: &CancellationToken,
+    ) -> Result<Started, ExecutorError> {
+        Err(ExecutorError::NotStarted("commands cannot be left running here".to_owned()))
+    }
+
+    /// What came of a command that was left running; `None` while it runs.
+    async fn look(&self, _call: &CallId, _boot: Boot) -> Result<Option<ExitRecord>, ExecutorError> {
+        Err(ExecutorError::NotStarted("commands cannot be left running here".to_owned()))
+    }
+
+    /// Looks after a command that was left running, whoever started it, until it is over; stops it as [`Executor::run`] does.
+    async fn attend(&self, call: &CallId, boot: Boot, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError> {
+        self.settle(call, boot, watch).await
+    }
+
+    /// What such a command has written from this byte on, clean, without secrets, and cut as by [`Executor::output`]. While it runs,
+    /// a word whose end is not there yet is left for later: it may be the beginning of a secret.
+    async fn output_from(&self, call: &CallId, _from: u64, max_chars: usize, firewall: &Firewall) -> CommandOutput {
+        self.output(call, max_chars, firewall).await
+    }
+
+    /// Whether a person wants such a command to go on when its session is closed.
+    fn is_kept(&self, _call: &CallId) -> bool {
+        false
+    }
+
     /// What the call's command has written, for the model to read: cut to its beginning and end where it is longer than
     /// so many characters. Secrets are taken out before it is cut, and out of what is kept of it.
     async fn output(&self, call: &CallId, max_chars: usize, firewall: &Firewall) -> CommandOutput;
@@ -43,6 +78,28 @@ pub struct CommandSpec {
     pub timeout_ms: u64,
     /// Bytes of its output kept from the beginning; after that only the end is kept.
     pub spool_bytes: u64,
+    /// Whether it gets a terminal of its own, at which nobody sits.
+    pub terminal: bool,
+}
+
+/// What is so of a command that is left running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Background {
+    /// How many of them run at a time, this one included.
+    pub most: usize,
+    /// How long it goes on where no process has its session open, in milliseconds.
+    pub unattended_ms: u64,
+    /// How long to wait in case it ends at once.
+    pub moment: Duration,
+}
+
+/// What became of a command that was to be left running.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Started {
+    /// It runs.
+    Running,
+    /// It has ended in the meantime.
+    Over(ExitRecord),
 }
 
 /// In which boot of the machine a call's start was recorded, as seen by who settles it.
@@ -70,7 +127,7 @@ pub struct CommandOutput {
     pub text: String,
     /// Where all of it is kept.
     pub path: PathBuf,
-    /// How many bytes of it were kept, before secrets were taken out.
+    /// How many bytes of it were kept, before secrets were taken out. Of output from some byte on: how far it was read.
     pub bytes: u64,
 }
 

@@ -36,6 +36,10 @@ pub const GREP_LINE_CHARS: usize = 500;
 pub const GREP_MAX_CONTEXT: usize = 20;
 /// Paths one `glob` shows.
 pub const GLOB_PATHS: usize = 200;
+/// The largest page that `web_fetch` takes, in bytes, unpacked.
+pub const WEB_PAGE_BYTES: usize = 10_000_000;
+/// The time a page may take to be there, redirects included, and as much again to be read.
+pub const WEB_PAGE_TIME: Duration = Duration::from_secs(30);
 /// Lines of a diff that an outcome shows.
 pub const DIFF_LINES: usize = 60;
 /// Bytes of live output passed on per call; who watches needs no more, and the whole lies in a file.
@@ -60,6 +64,12 @@ pub const SWEEP_TIME: Duration = Duration::from_secs(2);
 pub const ABANDON_GRACE: Duration = RUNNER_GRACE.saturating_add(SWEEP_TIME).saturating_add(Duration::from_secs(1));
 /// The same for a call that only looks, of which nothing is lost.
 pub const ABANDON_LOOK_GRACE: Duration = Duration::from_millis(500);
+/// How long starting a command in the background waits in case it ends at once: a missing program, a port in use.
+pub const BACKGROUND_MOMENT: Duration = Duration::from_millis(500);
+/// The most time that `bash_output` waits for more.
+pub const OUTPUT_WAIT: Duration = Duration::from_secs(60);
+/// Characters at the end of the output of a command in the background that its end is told with.
+pub const ENDED_OUTPUT_CHARS: usize = 2_000;
 /// Silence after which the output of an ended command is complete, if something still holds its pipe.
 pub const DRAIN_QUIET: Duration = Duration::from_millis(20);
 /// The most time an ended command's output is still read.

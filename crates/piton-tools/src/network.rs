@@ -10,7 +10,7 @@
 //! is open is [`Egress`]'s to know.
 
 use piton_http::egress::{Egress, Proxy};
-use piton_sandbox::{PROXY_PORT, receive_descriptor};
+use piton_sandbox::{SharedNetwork, receive_descriptor};
 use std::ffi::OsString;
 use std::io;
 use std::net::TcpListener;
@@ -29,17 +29,19 @@ const PAST_PROXY: &str = "localhost,127.0.0.1,::1";
 const NODE: (&str, &str) = ("NODE_USE_ENV_PROXY", "1");
 
 /// What a command in a sandbox with a proxy has in its environment besides.
-pub(crate) fn variables() -> impl Iterator<Item = (OsString, OsString)> {
-    let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
+pub(crate) fn variables(port: u16) -> impl Iterator<Item = (OsString, OsString)> {
+    let proxy = format!("http://127.0.0.1:{port}");
     let proxies = PROXY_VARIABLES.into_iter().map(move |name| (name, proxy.clone()));
     let past = ["NO_PROXY", "no_proxy"].map(|name| (name, PAST_PROXY.to_owned()));
     let node = (NODE.0, NODE.1.to_owned());
     proxies.chain(past).chain([node]).map(|(name, value)| (name.into(), value.into()))
 }
 
-/// A standard input by which a runner hears of us, and hands the socket over: its end and ours.
-pub(crate) fn channel() -> io::Result<(Stdio, OwnedReadHalf, OwnedWriteHalf)> {
+/// A standard input by which a runner hears of us, and hands the socket over: its end and ours. It hears first of the network
+/// that its sandbox is to have, if one is given.
+pub(crate) fn channel(shared: Option<&SharedNetwork>) -> io::Result<(Stdio, OwnedReadHalf, OwnedWriteHalf)> {
     let (ours, theirs) = UnixStream::pair()?;
+    shared.map_or(Ok(()), |shared| shared.send(&ours))?;
     ours.set_nonblocking(true)?;
     let (hears, tells) = tokio::net::UnixStream::from_std(ours)?.into_split();
     Ok((std::os::fd::OwnedFd::from(theirs).into(), hears, tells))

@@ -53,7 +53,10 @@ impl TypedTool for ApplyPatch {
         let patch = read(&input)?;
         let paths: Vec<&str> = patch.iter().flat_map(|file| [Some(file.path()), file.to()]).flatten().collect();
         let mut accesses: Vec<Access> = Vec::new();
-        for access in paths.iter().map(|path| look.write(path)) {
+        // Of what a patch changes the model sees lines, and the whole of what it moves.
+        let read = patch.iter().filter(|file| matches!(file, FilePatch::Update { .. }));
+        let read: Vec<Access> = read.map(|file| look.read(file.path())).collect();
+        for access in paths.iter().map(|path| look.write(path)).chain(read) {
             if !accesses.contains(&access) {
                 accesses.push(access);
             }
@@ -133,6 +136,9 @@ fn patch(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
     let staged = stage(NAME, &read(input)?, (&cx.workspace, &*cx.files, &cx.firewall), &[])?;
     for file in staged.files.iter().filter(|file| file.is_overwritten) {
         change::check_seen(NAME, &file.target, cx)?;
+    }
+    for file in staged.files.iter().filter(|file| file.is_deleted()) {
+        change::check_unchanged(NAME, &file.target, cx)?;
     }
     if staged.files.is_empty() {
         return Ok(Outcome::ok("apply_patch: the files are already as the patch would make them; nothing was written"));

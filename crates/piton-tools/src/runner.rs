@@ -33,7 +33,9 @@
 //! command and a person waits for it.
 
 mod act;
+mod attended;
 mod files;
+mod background;
 mod launch;
 mod main;
 mod confined;
@@ -45,6 +47,7 @@ mod work;
 
 pub use crate::spawn::RunnerCommand;
 pub use act::Act;
+pub use background::{end, is_kept, keep};
 pub use confined::NO_SANDBOX;
 pub use files::{Claim, ClaimedBy, FileId};
 pub use launch::Runners;
@@ -69,4 +72,11 @@ pub struct RunSpec {
     pub timeout_ms: u64,
     /// Bytes of its output kept from the beginning.
     pub spool_bytes: u64,
+    /// It gets a terminal of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub terminal: bool,
+    /// It is left running: that it runs is told, and nobody waits for its end. This is how long it goes on, in milliseconds, where no
+    /// process looks after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unattended_ms: Option<u64>,
 }

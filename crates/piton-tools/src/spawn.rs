@@ -159,7 +159,7 @@ impl Spawn {
     fn opened(&self, streams: Streams) -> io::Result<(Streams, Option<Opened>)> {
         let Confinement::Sandbox(confined) = &self.confinement else { return Ok((streams, None)) };
         let Some(egress) = &confined.egress else { return Ok((streams, None)) };
-        let (stdin, hears, _tells) = network::channel()?;
+        let (stdin, hears, _tells) = network::channel(None)?;
         Ok((Streams { stdin, ..streams }, Some(Opened { egress: Arc::clone(egress), hears })))
     }
 

@@ -12,8 +12,11 @@ use crate::spawn::Confinement;
 use async_trait::async_trait;
 use piton_core::call::{Outcome, Status, ToolSpec, Touches};
 use piton_core::ids::CallId;
-use piton_core::limits::{BASH_DEFAULT_MS, BASH_MAX_MS, TOOL_OUTPUT_CHARS};
+use piton_core::limits::{
+    BACKGROUND_MAX_MS, BACKGROUND_MOST, BACKGROUND_UNATTENDED_MS, BASH_DEFAULT_MS, BASH_MAX_MS, TOOL_OUTPUT_CHARS,
+};
 use piton_core::secrets::Firewall;
+use piton_core::task::Tasks;
 use piton_core::truncate::OutputCut;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -66,6 +69,8 @@ pub struct ToolContext {
     pub host: Arc<dyn Host>,
     /// Runs shell commands.
     pub executor: Arc<dyn Executor>,
+    /// The commands in the background of its session.
+    pub tasks: Arc<Tasks>,
     /// Where output goes while a call is under way.
     pub output: OutputSink,
     /// Asks the call to stop. It still answers.
@@ -95,6 +100,12 @@ pub struct ToolLimits {
     pub bash_default_ms: u64,
     /// The most time a shell command may name, in milliseconds.
     pub bash_max_ms: u64,
+    /// Commands in the background at a time.
+    pub background_most: usize,
+    /// The longest life of one, in milliseconds.
+    pub background_max_ms: u64,
+    /// How long one goes on where no process has its session open, in milliseconds.
+    pub background_unattended_ms: u64,
     /// Bytes of a command's output kept from its beginning; after that only the end is kept.
     pub spool_bytes: u64,
 }
@@ -105,6 +116,9 @@ impl Default for ToolLimits {
             output_chars: TOOL_OUTPUT_CHARS,
             bash_default_ms: BASH_DEFAULT_MS,
             bash_max_ms: BASH_MAX_MS,
+            background_most: BACKGROUND_MOST,
+            background_max_ms: BACKGROUND_MAX_MS,
+            background_unattended_ms: BACKGROUND_UNATTENDED_MS,
             spool_bytes: crate::limits::SPOOL_BYTES,
         }
     }

@@ -8,6 +8,7 @@ use crate::grep::Grep;
 use crate::list::List;
 use crate::patch::ApplyPatch;
 use crate::read::Read;
+use crate::tasks::{BashKill, BashOutput};
 use crate::todo::Todo;
 use crate::tool::Tool;
 use crate::write::Write;
@@ -31,6 +32,8 @@ impl ToolSet {
         Self::of([
             Arc::new(ApplyPatch) as Arc<dyn Tool>,
             Arc::new(Bash),
+            Arc::new(BashKill),
+            Arc::new(BashOutput),
             Arc::new(Edit),
             Arc::new(Glob),
             Arc::new(Grep),

@@ -10,7 +10,8 @@ use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
-use support::Place;
+use std::time::Duration;
+use support::{Place, is_running, unique_sleep, wait_until};
 
 fn look(place: &Place) -> Look {
     Look {
@@ -94,4 +95,73 @@ async fn a_script_may_be_longer_than_a_word_of_a_command_line_and_has_an_end() {
         "{refused}"
     );
     assert!(planned(&place, &json!({"command": "#".repeat(256 << 10)})).is_ok());
+}
+
+#[tokio::test]
+async fn a_call_whose_command_went_on_in_the_background_is_settled_by_the_next() {
+    let place = Place::new();
+    let mut runner = place.start_runner("echo up; touch began; sleep 600");
+    wait_until("it runs", || place.path("began").exists());
+    let input = json!({"command": "echo up; touch began; sleep 600", "background": true, "notify": true});
+    for _ in 0..2 {
+        let outcome = place.settle("bash", input.clone()).await;
+        assert!(outcome.status == Status::Ok && outcome.text.ends_with("Output so far:\nup"), "{}", outcome.text);
+        assert!(outcome.task.unwrap().began.unwrap().notify);
+    }
+    assert!(piton_tools::runner::end(&place.base(), Duration::from_secs(20)));
+    runner.wait().unwrap();
+    let outcome = place.settle("bash", input).await;
+    assert!(outcome.status == Status::Cancelled && outcome.task.is_none(), "{outcome:?}");
+}
+
+/// What says whether there is a terminal, how large, whose, and what is to be read there.
+const LOOKS_AT_TERMINAL: &str = "test -t 0 && test -t 1 && test -t 2 && echo all three; tty; stty size; echo into >/dev/tty; \
+                                 printf '\\033[31mred\\033[0m\\r\\n'; read -r line || echo nothing to read; echo $TERM";
+
+#[tokio::test]
+async fn a_command_in_a_terminal_has_one_of_its_own_at_which_nobody_sits() {
+    for mut place in [Place::new(), Place::confined()] {
+        let confinement = format!("{:?}", place.cx.confinement);
+        let outcome = place.run("bash", json!({"command": LOOKS_AT_TERMINAL, "pty": true})).await;
+        let lines: Vec<&str> = outcome.text.lines().collect();
+        assert!(lines.get(1).is_some_and(|tty| tty.starts_with("/dev/pts/")), "{}: {confinement}", outcome.text);
+        let expected = ["all three", lines[1], "24 80", "into", "red", "nothing to read", "xterm"];
+        assert_eq!(lines, expected, "{confinement}");
+        place.cx.call = "c1_1".into();
+        let outcome = place.run("bash", json!({"command": "test -t 1 || echo none; tty"})).await;
+        assert_eq!(outcome.text, "none\nnot a tty\nexit code 1", "the next has none");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_wants_a_terminal_runs_in_one_and_its_children_end_with_it() {
+    for mut place in [Place::new(), Place::confined()] {
+        let word = unique_sleep();
+        let left = format!(
+            "(trap '' HUP TERM; sleep {word}) & setsid sleep {word} & sleep 0.2; exec >out 2>&1 </dev/null; echo on"
+        );
+        let outcome = place.run("bash", json!({"command": left, "pty": true})).await;
+        assert_eq!((outcome.status, place.content("out").as_slice()), (Status::Ok, &b"on\n"[..]), "{}", outcome.text);
+        assert!(!is_running(&word));
+        place.cx.call = "c1_1".into();
+        let python = "import sys; sys.exit(0 if sys.stdin.isatty() and sys.stdout.isatty() else 7)";
+        let command = format!(
+            "/usr/bin/env python3 -c '{python}' || test $? = 127; stty -echo; stty -a | grep -o -- -echo\\; | head -1"
+        );
+        let outcome = place.run("bash", json!({"command": command, "pty": true})).await;
+        assert_eq!(outcome.status, Status::Ok, "{}", outcome.text);
+        place.cx.call = "c1_2".into();
+        let outcome = place.run("bash", json!({"command": format!("sleep {word}"), "pty": true, "timeout": 300})).await;
+        assert_eq!(outcome.status, Status::TimedOut, "{}", outcome.text);
+        assert!(!is_running(&word));
+    }
+}
+
+#[tokio::test]
+async fn where_landlock_alone_holds_a_terminal_is_refused_in_words() {
+    let mut place = Place::confined();
+    place.reach().backend = piton_sandbox::Backend::Landlock;
+    let outcome = place.run("bash", json!({"command": "touch ran", "pty": true})).await;
+    assert!(outcome.text.contains("there is no terminal where Landlock alone holds"), "{}", outcome.text);
+    assert!(!place.path("ran").exists());
 }

@@ -10,7 +10,7 @@ use piton_core::question::QuestionBlock;
 use piton_tools::disk::Disk;
 use piton_tools::files::{Files, Found, Replacement, Stamp, Visit};
 use piton_tools::ledger::hash_of;
-use piton_tools::plan::{Look, Plan};
+use piton_tools::plan::{Links, Look, Plan};
 use piton_tools::toolset::ToolSet;
 use serde_json::json;
 use std::io::{self, Read};
@@ -33,7 +33,7 @@ fn plan(place: &Place, body: &str) -> Result<Plan, String> {
         is_confined: true,
         env: Arc::default(),
         firewall: place.cx.firewall.clone(),
-        links: piton_tools::plan::Links::default(),
+        links: Links::default(),
     };
     ToolSet::builtin().get("apply_patch").unwrap().plan(&patch(body), &look).map_err(|refused| refused.text)
 }
@@ -164,6 +164,36 @@ async fn what_a_patch_only_shows_stays_as_it_is_byte_for_byte() {
         apply(&place, "*** Update File: same.txt\n*** Move to: ./same.txt\n@@\n-x\n+y\n").await.status == Status::Ok
     );
     assert_eq!(place.content("same.txt"), b"y\n", "a move to its own name loses nothing");
+}
+
+#[tokio::test]
+async fn what_was_not_read_as_it_is_now_is_neither_overwritten_nor_deleted_unnoticed() {
+    let place = Place::new();
+    place.put("a.txt", "theirs\n");
+    let both = apply(&place, "*** Delete File: a.txt\n*** Add File: a.txt\n+mine\n").await;
+    assert!(both.status == Status::Failed && both.text.contains("was not read in this session"), "{}", both.text);
+    place.read("a.txt").await;
+    place.put("a.txt", "changed since\n");
+    let deleted = apply(&place, "*** Delete File: a.txt\n").await;
+    assert!(deleted.status == Status::Failed && deleted.text.contains("was changed since"), "{}", deleted.text);
+    assert_eq!(place.content("a.txt"), b"changed since\n");
+    place.read("a.txt").await;
+    assert_eq!(apply(&place, "*** Delete File: a.txt\n").await.status, Status::Ok);
+    // One that the model never saw may go.
+    place.put("b.txt", "b\n");
+    assert_eq!(apply(&place, "*** Delete File: b.txt\n").await.status, Status::Ok);
+}
+
+#[tokio::test]
+async fn a_context_that_fits_in_more_places_is_told() {
+    let place = Place::new();
+    place.put(
+        "a.py",
+        "class A:\n    def run(self):\n        return 1\nclass B:\n    def run(self):\n        return 1\n",
+    );
+    let outcome =
+        apply(&place, "*** Update File: a.py\n@@     def run(self):\n-        return 1\n+        return 2\n").await;
+    assert!(outcome.status == Status::Ok && outcome.text.contains("fits further down"), "{}", outcome.text);
 }
 
 #[tokio::test]

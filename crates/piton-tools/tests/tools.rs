@@ -5,7 +5,7 @@
 
 mod support;
 
-use piton_core::call::{Access, CallInput, CallKind, Planned, Status};
+use piton_core::call::{Access, CallInput, CallKind, Planned, Status, ToolSpec};
 use piton_core::message::ToolCall;
 use piton_core::truncate::OutputCut;
 use piton_tools::plan::Look;
@@ -20,10 +20,23 @@ fn the_tools_are_sorted_and_what_the_model_is_told_is_short() {
     let tools = ToolSet::builtin();
     let specs = tools.specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(names, ["apply_patch", "bash", "edit", "glob", "grep", "list", "read", "todo", "write"]);
+    let ours =
+        ["apply_patch", "bash", "bash_kill", "bash_output", "edit", "glob", "grep", "list", "read", "todo", "write"];
+    assert_eq!(names, ours);
     // A model is told of patches or of edits, not of both.
     let told: Vec<_> = specs.iter().filter(|spec| spec.name != "apply_patch").collect();
     let size = serde_json::to_string(&told).unwrap().len();
+    // What it is told of commands in the background, of terminals and of folders.
+    let spec = |name: &str| specs.iter().find(|spec| spec.name == name).unwrap();
+    let sent = |name: &str| {
+        let ToolSpec { name, description, schema, .. } = spec(name);
+        let function = json!({"name": name, "description": description, "parameters": schema});
+        json!({"type": "function", "function": function}).to_string().len() + 1
+    };
+    let field = |name: &str| format!(r#""{name}":{},"#, spec("bash").schema["properties"][name]).len();
+    let fields = ["workdir", "background", "notify", "pty"].map(field);
+    let added = sent("bash_output") + sent("bash_kill") + fields.iter().sum::<usize>();
+    assert!(added <= 600, "{added} bytes");
     assert!(size <= 4_096, "{size} bytes");
     assert!(tools.get("bash").is_some() && tools.get("python").is_none());
 }

@@ -10,6 +10,7 @@ pub(crate) mod list;
 pub(crate) mod said;
 mod trash;
 mod mend;
+mod processes;
 
 use crate::cli::SessionCommand;
 use crate::commands::branches;
@@ -37,6 +38,10 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
         SessionCommand::Pause { id } => return follow::pause(&engine, &meant(id)?, true).await,
         SessionCommand::Continue { id } => return follow::pause(&engine, &meant(id)?, false).await,
         SessionCommand::Cancel { id } => return follow::cancel(&engine, &meant(id)?).await,
+        SessionCommand::Processes { id, keep, release, json } => {
+            processes::list(&engine, &meant(id)?, &keep, &release, json).await?;
+        }
+        SessionCommand::Kill { id, tasks, json } => return processes::kill(&engine, &find(&id)?, &tasks, json).await,
         SessionCommand::Cost { id, json } => cost::cost(&engine, &meant(id)?, json).await?,
         SessionCommand::Compact(args) => return compact::compact(args, around).await,
         SessionCommand::Trace(args) => return trace::trace(&engine, &meant(args.id.clone())?, &args, around).await,

@@ -390,6 +390,10 @@ impl TextView {
                 let line = clean(&format!("from the next turn on: {changed}"));
                 self.aside(&format!("{DIM}{line}{DIM:#}"));
             }
+            Body::TaskEnd { task, outcome } => {
+                let line = first_line(&format!("background command {task} is over: {}", outcome.title));
+                self.aside(&format!("{DIM}{line}{DIM:#}"));
+            }
             Body::Rewind { rewind, state } => {
                 let line = match state {
                     RewindState::Started => return,

@@ -170,6 +170,11 @@ impl Conversation {
         self.until_over(Feed::Follower(Box::new(follower)), &mut Stops::listen()?).await
     }
 
+    /// The next record that is not shown yet.
+    pub(crate) fn next_seq(&self) -> Seq {
+        self.next_seq
+    }
+
     async fn until_over(&mut self, mut feed: Feed, stops: &mut Stops) -> Result<Left> {
         let mut is_closed = false;
         let mut tick = tokio::time::interval(TICK);

@@ -4,6 +4,7 @@
 use crate::commands::cost;
 use crate::commands::sessions::said::when;
 use crate::failure::Result;
+use crate::out::view;
 use crate::run::ask::Questions;
 use crate::run::conversation::{Conversation, Left};
 use crate::run::opening;
@@ -14,7 +15,8 @@ use crate::run::task;
 use crate::run::unfinished;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
-use piton_core::client::{Prompt, Request};
+use piton_core::client::{Prompt, Published, Request};
+use piton_core::event::Event;
 use piton_core::ids::MessageId;
 use piton_core::permission::Grant;
 use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
@@ -106,6 +108,22 @@ async fn here(session: Handle, talk: &mut Conversation) -> Result<Over> {
     {
         view.note(&format!("{line}. See piton session cost {}", session.id()));
     }
+    let mut last = session.subscribe(talk.next_seq());
     let stopped = stops.unless_stopped(session.close()).await;
+    // What it has left running is ended with it, and that is said.
+    while stopped.is_none()
+        && let Ok(Some(published)) = last.next().await
+    {
+        match published {
+            Published::Closed(_) => break,
+            Published::Recorded(record) => {
+                if let Event::TaskEnded { task, outcome } = &record.event {
+                    let line = format!("background command {task} ended with the session: {}", outcome.title);
+                    talk.shown.note(&view::first_line(&line));
+                }
+            }
+            _ => {}
+        }
+    }
     Ok(Over::left(left?, stopped))
 }

@@ -5,6 +5,7 @@
 
 mod attacks;
 mod auth;
+mod background;
 mod bad_input;
 mod branches;
 mod catalogue;
@@ -38,3 +39,4 @@ mod todo;
 mod trace;
 mod trust;
 mod undo;
+mod web;

@@ -153,7 +153,7 @@ impl<'s> Asked<'s> {
         self.of("approval_asked").pop().unwrap()["question"].clone()
     }
 
-    fn answer(&mut self, decision: Value) {
+    fn answer(&mut self, decision: &Value) {
         let answer = json!({"do": "answer", "subject": {"call": "c1_0"}, "decision": decision});
         writeln!(self.child.stdin.as_mut().unwrap(), "{answer}").unwrap();
     }
@@ -189,7 +189,7 @@ fn a_yes_is_to_what_was_shown_and_not_to_what_a_link_was_turned_to() {
             std::fs::remove_file(&link).unwrap();
             symlink(&outside, &link).unwrap();
         }
-        asked.answer(json!("approve"));
+        asked.answer(&json!("approve"));
         if swapped {
             let again = asked.question(2);
             assert!(facts(&again, "link").contains("elsewhere/a"), "{again}");
@@ -200,7 +200,7 @@ fn a_yes_is_to_what_was_shown_and_not_to_what_a_link_was_turned_to() {
             );
             let voided = asked.of("approval_voided");
             assert!(voided[0]["why"].as_str().unwrap().contains("elsewhere"), "{voided:?}");
-            asked.answer(json!({"deny": null}));
+            asked.answer(&json!({"deny": null}));
         }
         asked.end();
         assert!(!outside.join("a").exists());
@@ -215,10 +215,10 @@ fn a_yes_is_to_the_file_that_was_there() {
     let mut asked = Asked::start(&stage);
     asked.question(1);
     stage.workspace.write("a", "another");
-    asked.answer(json!("approve"));
+    asked.answer(&json!("approve"));
     asked.question(2);
     assert_eq!(stage.workspace.read("a"), "another", "it has not run");
-    asked.answer(json!("approve"));
+    asked.answer(&json!("approve"));
     until("it runs", || stage.workspace.read("a") == "x\n");
     assert_eq!(asked.end(), 0);
 }
@@ -245,7 +245,7 @@ fn a_question_says_what_asks_where_it_runs_and_by_which_rule() {
         })
         .collect();
     assert!(marked.iter().any(|text| text.contains("touch")), "{marked:?}");
-    asked.answer(json!({"deny": null}));
+    asked.answer(&json!({"deny": null}));
     asked.end();
 }
 
@@ -259,7 +259,7 @@ fn what_is_allowed_for_a_folder_holds_there_until_it_is_taken_back() {
     let names: Vec<&str> =
         question["choices"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(names, ["yes", "always", "folder", "everywhere", "no"]);
-    asked.answer(json!({"approve_lasting": "folder"}));
+    asked.answer(&json!({"approve_lasting": "folder"}));
     assert_eq!(asked.end(), 0);
     let file = stage.home.path().join("data/allowed.json");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);

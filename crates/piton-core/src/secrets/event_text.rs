@@ -49,7 +49,7 @@ impl Event {
             | Self::TurnResumed { model: _, fallbacks: _, policy } => demands(policy, see),
             Self::StepStarted { step: _, kind: _, note } => each(note, World, see),
             Self::SnapshotTaken { step: _, moment: _, tree: _, notices } => each(notices, World, see),
-            Self::CallSettled { call: _, outcome } => of_outcome(outcome, see),
+            Self::CallSettled { call: _, outcome } | Self::TaskEnded { task: _, outcome } => of_outcome(outcome, see),
             Self::CancelRequested { by } => match by {
                 Canceller::User => {}
                 Canceller::Hook(reason) => see(World, None, reason),
@@ -209,7 +209,10 @@ pub(super) fn each_part(parts: &mut [Part], voice: Voice, see: &mut See<'_>) {
 
 /// Every text of an outcome.
 pub(super) fn of_outcome(outcome: &mut Outcome, see: &mut See<'_>) {
-    let Outcome { status: _, text, title, metadata, duration_ms: _, pictures: _ } = outcome;
+    let Outcome { status: _, text, title, metadata, duration_ms: _, task, pictures: _ } = outcome;
+    if let Some(began) = task.as_mut().and_then(|news| news.began.as_mut()) {
+        see(Model, None, &mut began.command);
+    }
     see(World, None, text);
     see(World, None, title);
     each_text_of(metadata, World, see);

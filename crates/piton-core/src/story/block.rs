@@ -195,6 +195,13 @@ pub enum Body {
         /// How long it took, in milliseconds.
         took_ms: u64,
     },
+    /// A command in the background is over.
+    TaskEnd {
+        /// The call that started it.
+        task: CallId,
+        /// What came of it; its text is the end of the output.
+        outcome: Box<Outcome>,
+    },
     /// Hooks ran.
     Hooks {
         /// Where in the loop.

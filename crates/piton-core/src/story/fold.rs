@@ -75,6 +75,10 @@ impl Story {
             Event::SettingsChanged { changed, by } => {
                 self.mark_at(0, Body::Configured { changed: changed.clone(), by: *by }, record, changes);
             }
+            Event::TaskEnded { task, outcome } => {
+                let body = Body::TaskEnd { task: task.clone(), outcome: Box::new(outcome.clone()) };
+                self.mark_at(0, body, record, changes);
+            }
             Event::EventLost {} => self.lost(record, changes),
             _ => {}
         }

@@ -89,6 +89,7 @@ impl Work {
             }
             Event::CallSettled { call, outcome } => {
                 self.context.results.insert(call.clone(), seq);
+                self.tasks.read(outcome);
                 // Journals before version 4 name the file in what came of the call.
                 if let Some(path) = outcome.metadata["path"].as_str() {
                     let (paths, changed) = (vec![self.shown(path)], outcome.metadata.get("after").is_some());

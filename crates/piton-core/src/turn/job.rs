@@ -1,8 +1,8 @@
-//! The jobs of a turn: what the machine wants to be under way. Each says with which event it ends.
+//! The jobs of a session: what the machine wants to be under way. Each says with which event it ends.
 
 use super::gate::Gate;
 use crate::event::{Moment, Subject, Trigger};
-use crate::ids::TimeMs;
+use crate::ids::{CallId, TimeMs};
 use crate::message::ToolCall;
 use std::sync::Arc;
 
@@ -49,6 +49,8 @@ pub enum Job {
     Snapshot(Moment),
     /// Compact the context. Ends in `CompactionFinished` or `CompactionFailed`.
     Compact(Trigger),
+    /// Watch a command in the background, whatever the turn does. Ends in `TaskEnded`.
+    WatchTask(CallId),
 }
 
 impl Job {

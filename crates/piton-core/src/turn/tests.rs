@@ -10,12 +10,13 @@ mod resumes;
 mod retries;
 mod rewinds;
 mod steps;
+mod tasks;
 mod todos;
 
 use super::*;
 use crate::branch;
 use crate::budget::Budget;
-use crate::call::{Access, CallInput, CallKind, Effects, Planned};
+use crate::call::{Access, CallInput, CallKind, Effects, Planned, TaskBegan, TaskNews};
 use crate::event::{Author, Canceller, ChangedBy, Configure, Direction, Restore, TitledBy, Touched, Verdict};
 use crate::hook::Gates;
 use crate::ids::MessageId;
@@ -23,6 +24,7 @@ use crate::limits::MAX_PAUSED_REPLIES;
 use crate::permission::{Action, PermissionMode};
 use crate::policy::{HookPolicy, StepPolicy};
 use crate::question::Decision;
+use crate::task::Task;
 use expect_test::{Expect, expect};
 use serde_json::json;
 use std::fmt::Write;
@@ -266,6 +268,7 @@ fn show_job(job: &Job) -> String {
         Job::Snapshot(moment) => format!("snapshot({moment:?})"),
         Job::Compact(trigger) => format!("compact({trigger:?})"),
         Job::Pass(gate) => format!("pass({gate:?})"),
+        Job::WatchTask(task) => format!("watch({task})"),
     }
 }
 
@@ -279,6 +282,7 @@ fn check_invariants(session: &State, log: &[Record]) {
         let idle_jobs = session.wanted();
         let of_a_person = |job: &Job| match job {
             Job::Pass(Gate::BeforeCompaction(_)) | Job::Compact(_) => session.is_compacting_at_rest(),
+            Job::WatchTask(task) => session.tasks().find(task).is_some_and(Task::is_running),
             job => *job == Job::StartTurn,
         };
         assert!(idle_jobs.iter().all(of_a_person), "a job after the end: {idle_jobs:?}");

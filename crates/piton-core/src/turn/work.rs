@@ -25,6 +25,7 @@ use crate::progress::{self, Circle, Compare, NoProgress, Seen, Stuck};
 use crate::question::Decision;
 use crate::question::{Choice, Question, QuestionBlock};
 use crate::retry::{self, Failures};
+use crate::task::Tasks;
 use crate::todo::TodoList;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -123,6 +124,8 @@ pub(super) struct Work {
     pub(super) rewinding: Option<Rewinding>,
     /// What the summary shall dwell on that a person has asked for and that is being made.
     pub(super) focus: Option<String>,
+    /// Commands in the background.
+    pub(super) tasks: Tasks,
     /// How full the context is, and what is not in the transcript any more.
     pub(super) context: Context,
     /// What the model has set itself to do.
@@ -340,6 +343,7 @@ impl Work {
             self.push(seq, waiting.message);
         }
         self.push_notes(seq);
+        self.tasks.tell();
         if let Some(text) = note {
             let kind = if kind == StepKind::Continue { NoteKind::Continue } else { NoteKind::Plain };
             self.push(seq, Message::new(Role::User, vec![Part::Note { kind, text: text.to_owned() }]));
@@ -801,6 +805,7 @@ impl Work {
     /// Keeps track of what holds wherever the head is: what was taken back, how the session is called and where it works.
     pub(super) fn remember(&mut self, record: &Record) {
         self.bill.add(&record.event.at_most());
+        self.tasks.hear(record);
         self.since_opened = match &record.event {
             Event::WriterOpened { .. } => SinceOpened::Nothing,
             Event::HooksRan { point: HookPoint::SessionStart, .. } => SinceOpened::Begun,
@@ -835,6 +840,7 @@ impl Work {
                 (self.epoch, self.untold) = (*epoch, None);
                 if boot_id.is_none() || self.boot_id != *boot_id {
                     (self.boot_epoch, self.boot_id) = (*epoch, boot_id.clone());
+                    self.tasks.machine_was_restarted();
                 }
                 self.turn.clock.stop();
             }

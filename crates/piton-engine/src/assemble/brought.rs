@@ -6,6 +6,7 @@
 use super::error::AssembleError;
 use super::hooks;
 use super::machine::Machine;
+use super::notice::chain;
 use crate::config::trust::{Item, Kind, PROJECT_FILE, ProjectFile, RunTrust, Standing, Trust, TrustError, repository};
 use std::fmt::Write as _;
 use std::io::ErrorKind;
@@ -57,7 +58,7 @@ impl Brought {
             let read = match hooks::settings(&path) {
                 Ok(Some(settings)) => Ok((settings.item(&path), settings.shown())),
                 Ok(None) => continue,
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(chain(&error)),
             };
             if !matches!(&read, Ok((_, text)) if text.is_empty()) {
                 brought.add(path, read, &trust)?;

@@ -10,6 +10,7 @@ use crate::config::trust::{Item, Kind, ProjectFile, Standing, Trust};
 use crate::hooks::{Check, CommandHook, Handler, Hook, HookTable, ReadHooks};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,7 +126,7 @@ pub(super) struct ClaudeSettings {
 pub(super) fn settings(file: &Path) -> Result<Option<ClaudeSettings>, Trouble> {
     let bytes = match ProjectFile::read(file) {
         Ok(file) => file.bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
     };
     let text = String::from_utf8(bytes).ok().with_context(|| format!("{} is not text", file.display()))?;

@@ -89,6 +89,8 @@ impl Config {
             (way(&["check", "timeout"]), self.check.timeout),
             (way(&["tools", "bash_timeout"]), self.tools.bash_timeout),
             (way(&["tools", "bash_timeout_cap"]), self.tools.bash_timeout_cap),
+            (way(&["tools", "background_timeout"]), self.tools.background_timeout),
+            (way(&["tools", "background_unattended"]), self.tools.background_unattended),
         ];
         for (name, server) in &self.providers {
             times.push((way(&["providers", name, "retry", "first_wait"]), server.retry.first_wait));

@@ -51,9 +51,17 @@ fn http() -> Vec<Entry> {
 }
 
 fn tools() -> Vec<Entry> {
-    let ToolLimits { bash_default_ms, bash_max_ms, .. } = ToolLimits::default();
-    let patches = Some(("apply_patch", Value::from("by_model")));
-    vec![seconds("bash_timeout", bash_default_ms), seconds("bash_timeout_cap", bash_max_ms), patches]
+    let ToolLimits {
+        bash_default_ms, bash_max_ms, background_most, background_max_ms, background_unattended_ms, ..
+    } = ToolLimits::default();
+    vec![
+        seconds("bash_timeout", bash_default_ms),
+        seconds("bash_timeout_cap", bash_max_ms),
+        number("background_max", background_most as u64),
+        seconds("background_timeout", background_max_ms),
+        seconds("background_unattended", background_unattended_ms),
+        Some(("apply_patch", Value::from("by_model"))),
+    ]
 }
 
 fn number(key: &'static str, value: impl Into<u64>) -> Entry {

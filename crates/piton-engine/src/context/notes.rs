@@ -144,6 +144,7 @@ impl Notes {
             self.further_down(instructions, workspace, files, &mut addition);
         }
         changed_files(&ledger.changes(files), workspace, &mut addition);
+        ended_tasks(session, &mut addition);
         self.budget_near(session, now_ms, &mut addition);
         self.steps_near(session, &mut addition);
         if let Some(text) = session.todo().reminder(is_forgotten) {
@@ -221,6 +222,16 @@ impl Notes {
             let text = format!("{left} steps of this turn are left, this one included.{last}");
             addition.add_one(GivenKind::StepsNear, text);
         }
+    }
+}
+
+/// Commands in the background that are over, of which the model does not know it.
+fn ended_tasks(session: &State, addition: &mut Addition) {
+    for task in session.tasks().untold() {
+        let Some(outcome) = &task.outcome else { continue };
+        let text =
+            format!("The background command {} is over: {}\n{}", task.id, outcome.title, outcome.text.trim_end());
+        addition.add_one(GivenKind::TaskEnded, text);
     }
 }
 

@@ -5,9 +5,10 @@
 use super::When;
 use super::words::{not_rewound, rewound, status};
 use piton_core::budget;
-use piton_core::call::{CallInput, CallKind, Status};
+use piton_core::call::{CallInput, CallKind, Outcome, Status};
 use piton_core::event::Direction;
 use piton_core::hidden;
+use piton_core::ids::CallId;
 use piton_core::story::{Block, Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
 use piton_core::todo::TodoItem;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
@@ -41,6 +42,11 @@ pub fn write(story: &Story, title: &str, when: When<'_>) -> String {
         folder = escape(&session.workspace),
         id = escape(&session.id),
     )
+}
+
+fn task_ended(task: &CallId, outcome: &Outcome) -> String {
+    let (task, title) = (escape(task.as_str()), escape(&outcome.title));
+    format!("The command <code>{task}</code> in the background is over: {title}.")
 }
 
 fn drawn(block: &Block, when: When<'_>) -> String {
@@ -91,6 +97,7 @@ fn drawn(block: &Block, when: When<'_>) -> String {
             }
             RewindState::Started => String::new(),
         },
+        Body::TaskEnd { task, outcome } => aside(&task_ended(task, outcome)),
         Body::Lost { events } => bad(&format!("{events} events were lost to damage here.")),
         Body::TurnEnd { end, detail, spent, .. } => {
             let word = serde_json::to_value(end).unwrap_or_default();

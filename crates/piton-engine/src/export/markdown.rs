@@ -68,6 +68,9 @@ fn drawn(block: &Block) -> Option<String> {
             }
             RewindState::Started => return None,
         },
+        Body::TaskEnd { task, outcome } => {
+            format!("> The command {} in the background is over: {}.", code(task.as_str()), text_of(&outcome.title))
+        }
         Body::Lost { events } => format!("> {events} events were lost to damage here."),
         Body::TurnEnd { end, detail, .. } => {
             let end = serde_json::to_value(end).unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::firewall::{EnvFiles, know_keys};
 use crate::hooks::{Gated, Ran};
 use crate::store::Stored;
 use async_trait::async_trait;
-use piton_core::call::{Access, CallInput, Outcome, Resume, Status, Touches};
+use piton_core::call::{Access, CallInput, Outcome, Planned, Resume, Status, Touches};
 use piton_core::client::Live;
 use piton_core::event::{Event, Record, Subject};
 use piton_core::hidden;
@@ -57,6 +57,11 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
         let subject = Subject::Call(call.id.clone());
         return Step::Record(vec![Event::ApprovalVoided { subject, why }]);
     }
+    if leads_elsewhere(call, &*tool, cx) {
+        let text = "A link on a path of this call leads elsewhere since the call was judged, so it was not run and nothing \
+                    happened. Call it again.";
+        return Step::Record(vec![settled(call.id.clone(), Outcome::failed(text))]);
+    }
     know_keys(&cx.services.firewall, &cx.services.settings);
     let (call, context, start) = (Arc::clone(call), tool_context(call, cx), start(&call.id, cx));
     let (cut, folder) = (cx.session.policy().calls.output_cut, cx.services.calls_dir());
@@ -102,16 +107,34 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
 /// yes was to what they were shown.
 fn voided(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<String> {
     let (planned, bound) = cx.session.bound(&call.id).filter(|_| cx.session.is_started_here(&call.id))?;
+    let now = planned_now(call, tool, cx)?;
+    let files = cx.services.files_for_tools(Path::new(cx.session.workspace()));
+    shown::changed_since((&planned.accesses, bound), &now.accesses, &*files)
+}
+
+/// Whether a call that begins here would touch other files than those that it was judged by. Calls of one reply are judged
+/// before the first of them runs, and that may have put a link in the way.
+fn leads_elsewhere(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> bool {
+    let is_path = |access: &&Access| matches!(access, Access::Read(_) | Access::Write(_));
+    let paths = |planned: &Planned| planned.accesses.iter().filter(is_path).cloned().collect::<Vec<_>>();
+    let Some(planned) = cx.session.plan(&call.id).filter(|_| cx.session.is_started_here(&call.id)) else {
+        return false;
+    };
+    let judged = paths(planned);
+    !judged.is_empty() && planned_now(call, tool, cx).is_some_and(|now| paths(&now) != judged)
+}
+
+/// What a call would touch as things are now. What cannot be planned any more is for the tool to say.
+fn planned_now(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<Planned> {
     let CallInput::Json(input) = &call.input else { return None };
     let workspace = PathBuf::from(cx.session.workspace());
     let files = cx.services.files_for_tools(&workspace);
     let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
     let env = Arc::clone(&cx.services.settings.env);
     let firewall = cx.services.firewall.clone();
-    let look = Look { files: Arc::clone(&files), workspace, is_confined, env, links: Links::default(), firewall };
-    // What cannot be planned any more is for the tool to say.
-    let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look).map_err(Box::new))).ok()?.ok()?;
-    shown::changed_since((&planned.accesses, bound), &now.planned.accesses, &*files)
+    let look = Look { files, workspace, is_confined, env, links: Links::default(), firewall };
+    let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look).ok())).ok()??;
+    Some(now.planned)
 }
 
 fn settled(call: CallId, outcome: Outcome) -> Event {
@@ -127,6 +150,7 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         workspace: PathBuf::from(cx.session.workspace()),
         host: Arc::new(services.stored.clone()),
         executor: Arc::clone(&services.executor),
+        tasks: Arc::new(cx.session.tasks().clone()),
         output: OutputSink::cleaned(&services.firewall, move |text: &str| {
             bus.live(Live::ToolOutput { call: of.clone(), text: text.to_owned() });
         }),

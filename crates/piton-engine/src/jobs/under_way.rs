@@ -111,7 +111,7 @@ impl Task {
 }
 
 impl Key {
-    fn is(&self, job: &Job) -> bool {
+    pub(crate) fn is(&self, job: &Job) -> bool {
         matches!(self, Self::Turn(own) if own.is_same_work(job))
     }
 }

@@ -38,7 +38,9 @@ impl Summary {
     fn hear(&mut self, record: &Record, prompt: &mut String) {
         match &record.event {
             // Who opens a session to look at it has not worked on it, nor has who names it.
-            Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} | Event::GrantsRevoked { .. } => {
+            Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return,
+            // What comes of a command is not work on the session.
+            Event::GrantsRevoked { .. } | Event::TaskEnded { .. } => {
                 return;
             }
             Event::SettingsChanged { changed, .. } => return self.model = changed.model.clone().or(self.model.take()),

@@ -42,7 +42,12 @@ impl Judge<'_> {
                         let value = field.text.strip_prefix(option)?;
                         value.strip_prefix('=').or((option.len() == 2 && !value.is_empty()).then_some(value))
                     });
-                    let separate = options.contains(&field.text.as_str()).then(|| rest.get(at + 1)).flatten();
+                    // `-ix code`: in a cluster of letters, too.
+                    let cluster = field.text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+                    let behind = cluster.and_then(|letters| letters.split_once('x')).map(|(_, code)| code);
+                    let glued = glued.or(behind.filter(|code| !code.is_empty()));
+                    let is_alone = options.contains(&field.text.as_str()) || behind == Some("");
+                    let separate = is_alone.then(|| rest.get(at + 1)).flatten();
                     let code = glued.map(|code| crate::expand::tail(field, code)).or_else(|| separate.cloned());
                     if let Some(code) = code {
                         judged.risky.push(field.text.clone());

@@ -7,7 +7,7 @@ use piton_core::call::{Outcome, Status};
 use serde_json::json;
 
 /// The outcome of a call that is over; `cancelled`: somebody asked it to stop.
-pub(super) fn outcome(record: &ExitRecord, output: &CommandOutput, command: &str, cancelled: bool) -> Outcome {
+pub(crate) fn outcome(record: &ExitRecord, output: &CommandOutput, command: &str, cancelled: bool) -> Outcome {
     let text = match record.status {
         CommandEnd::SpawnFailed | CommandEnd::NotStarted => "",
         CommandEnd::Exited
@@ -120,22 +120,31 @@ fn interrupted(record: &ExitRecord, output: &str) -> String {
 
 /// `bash cargo test (exit 1, 2.3 s)`.
 fn title(record: &ExitRecord, command: &str) -> String {
+    format!("bash {} ({})", line(command), ending(record))
+}
+
+/// A command on one short line.
+pub(crate) fn line(command: &str) -> String {
     /// Enough to know the command again.
     const SHOWN_CHARS: usize = 60;
     let line = command.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let line = clean(line.as_bytes());
     let is_cut = line.chars().count() > SHOWN_CHARS || command.trim().lines().count() > 1;
-    let shown: String = line.chars().take(SHOWN_CHARS).chain(is_cut.then_some('…')).collect();
+    line.chars().take(SHOWN_CHARS).chain(is_cut.then_some('…')).collect()
+}
+
+/// How a command ended, in a few words: `exit 1, 2.3 s`.
+pub(crate) fn ending(record: &ExitRecord) -> String {
     let end = match record.status {
         CommandEnd::Exited => format!("exit {}", record.code.unwrap_or_default()),
         CommandEnd::Signaled => signal_name(record.signal),
         CommandEnd::TimedOut => "timed out".to_owned(),
         CommandEnd::Cancelled => "cancelled".to_owned(),
-        CommandEnd::SpawnFailed => return format!("bash {shown} (could not be started)"),
-        CommandEnd::Interrupted => return format!("bash {shown} (interrupted)"),
-        CommandEnd::NotStarted => return format!("bash {shown} (not started)"),
+        CommandEnd::SpawnFailed => return "could not be started".to_owned(),
+        CommandEnd::Interrupted => return "interrupted".to_owned(),
+        CommandEnd::NotStarted => return "not started".to_owned(),
     };
-    format!("bash {shown} ({end}, {})", seconds(record.duration_ms))
+    format!("{end}, {}", seconds(record.duration_ms))
 }
 
 fn signal_name(signal: Option<i32>) -> String {

@@ -15,23 +15,29 @@ pub(super) fn replace(target: &Path, content: &[u8], key: &str) -> io::Result<()
     let folder = target.parent().unwrap_or(Path::new("/"));
     let unfinished = unfinished(folder, key);
     remove_if_there(&unfinished)?;
-    let replaced = write_new(&unfinished, content, fs::metadata(target).ok().as_ref())
-        .and_then(|()| fs::rename(&unfinished, target));
+    // What came to its name meanwhile may be a link: nothing of what it leads to is taken over.
+    let there = fs::symlink_metadata(target).ok().filter(fs::Metadata::is_file);
+    let replaced = write_new(&unfinished, content, there.as_ref()).and_then(|()| fs::rename(&unfinished, target));
     if let Err(error) = replaced {
         // Best effort: the first error is the one that matters.
         let _ = remove_if_there(&unfinished);
         return Err(error);
     }
-    File::open(folder)?.sync_all()
+    sync_folder(folder)
+}
+
+/// Makes the names in a folder durable. What its rights do not let us open was changed all the same.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => Ok(()),
+        folder => folder?.sync_all(),
+    }
 }
 
 /// Removes a file. One that is not there was removed before.
 pub(super) fn remove(target: &Path) -> io::Result<()> {
     remove_if_there(target)?;
-    match File::open(target.parent().unwrap_or(Path::new("/"))) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        folder => folder?.sync_all(),
-    }
+    sync_folder(target.parent().unwrap_or(Path::new("/")))
 }
 
 /// Removes what an attempt under this key may have left beside `target`.
@@ -46,6 +52,8 @@ fn unfinished(folder: &Path, key: &str) -> PathBuf {
 fn write_new(path: &Path, content: &[u8], like: Option<&fs::Metadata>) -> io::Result<()> {
     /// As any program creates files; the process's umask takes its part.
     const MODE: u32 = 0o666;
+    /// A new content does not run as another user, as after any write.
+    const RIGHTS: u32 = 0o777;
     // What takes the place of a file is for no more eyes than that, from the start.
     let mode = like.map_or(MODE, |_| 0o600);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
@@ -56,7 +64,7 @@ fn write_new(path: &Path, content: &[u8], like: Option<&fs::Metadata>) -> io::Re
             // Only root may give a file away; for anybody else it becomes theirs, as with any editor.
             let _ = fchown(&file, Some(Uid::from_raw(like.uid())), Some(Gid::from_raw(like.gid())));
         }
-        file.set_permissions(Permissions::from_mode(like.mode() & 0o7777))?;
+        file.set_permissions(Permissions::from_mode(like.mode() & RIGHTS))?;
     }
     file.sync_all()
 }

@@ -78,7 +78,7 @@ pub fn find(content: &[u8], old: &[u8], all: bool) -> Result<Hit, Miss> {
     if old.is_empty() {
         return Err(Miss::Nowhere);
     }
-    if let Some(found) = one_of(exact(content, old), Way::Exact, all) {
+    if let Some(found) = one_of(exact(content, old, all), Way::Exact, all) {
         return found;
     }
     // White space alone names a place only as it is.
@@ -106,17 +106,31 @@ pub fn find(content: &[u8], old: &[u8], all: bool) -> Result<Hit, Miss> {
         return found.and_then(|hit| bounded(hit, content, old));
     }
     if let Some(plain) = unescaped(old)
-        && let Some(found) = one_of(exact(content, &plain), Way::Escapes, all)
+        && let Some(found) = one_of(exact(content, &plain, all), Way::Escapes, all)
     {
         return found;
     }
     let inner = trim(old);
-    let inner = if inner == old { None } else { one_of(exact(content, inner), Way::Boundary, all) };
+    let whole =
+        || exact(content, inner, all).into_iter().filter(|place| lines::is_of_whole_words(content, place)).collect();
+    let inner = if inner == old { None } else { one_of(whole(), Way::Boundary, all) };
     inner.unwrap_or(Err(Miss::Nowhere))
 }
 
-fn exact(content: &[u8], old: &[u8]) -> Vec<Range<usize>> {
-    memmem::find_iter(content, old).map(|at| at..at + old.len()).collect()
+/// Where it stands. Unless all places are wanted, those that overlap count as several: any of them may be meant.
+fn exact(content: &[u8], old: &[u8], all: bool) -> Vec<Range<usize>> {
+    /// More only fill the window.
+    const SHOWN: usize = 50;
+    if all {
+        return memmem::find_iter(content, old).map(|at| at..at + old.len()).collect();
+    }
+    let finder = memmem::Finder::new(old);
+    let (mut places, mut from) = (Vec::new(), 0);
+    while let Some(at) = finder.find(&content[from..]).filter(|_| places.len() < SHOWN) {
+        places.push(from + at..from + at + old.len());
+        from += at + 1;
+    }
+    places
 }
 
 /// One place, or all that are wanted; `None` where there is nothing at all.

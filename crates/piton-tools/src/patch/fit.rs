@@ -69,8 +69,10 @@ pub fn fit(content: &[u8], chunks: &[Chunk]) -> Result<Fitted, Unfit> {
     for (number, chunk) in chunks.iter().enumerate() {
         let unfit = |why| Unfit { chunk: number, why };
         for context in &chunk.contexts {
-            let place = file.seek(&[context], from).map_err(|_| unfit(WhyUnfit::NoContext(context.clone())))?;
-            let Some(place) = place else { return Err(unfit(WhyUnfit::NoContext(context.clone()))) };
+            let Some(place) = file.seek(&[context], from).map_err(unfit)? else {
+                return Err(unfit(WhyUnfit::NoContext(context.clone())));
+            };
+            fitted.told.extend(place.how.map(|how| Told { chunk: number, line: place.at + 1, how }));
             from = place.at + 1;
         }
         let place = file.place(chunk, from).map_err(unfit)?;

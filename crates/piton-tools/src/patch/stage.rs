@@ -22,6 +22,18 @@ pub(super) struct Staging {
     pub(super) to: Option<String>,
 }
 
+impl Staging {
+    /// Whether the disk has a content that may be lost, whatever the patch does with it first.
+    fn is_there(&self) -> bool {
+        matches!(self.target.now, CurrentFile::File { .. })
+    }
+
+    /// Whether it goes, and is not moved.
+    pub(super) fn is_deleted(&self) -> bool {
+        self.content.is_none() && self.to.is_none()
+    }
+}
+
 /// All files of a patch, in the order in which they are to be written: what moves comes first, what goes last.
 pub(super) struct Staged {
     pub(super) files: Vec<Staging>,
@@ -90,7 +102,7 @@ impl Stage<'_> {
     fn add(&mut self, path: &str, content: &str) -> Result<(), Outcome> {
         let Some(at) = self.file(path)? else { return Ok(()) };
         let file = &mut self.staged[at];
-        file.is_overwritten |= file.content.is_some();
+        file.is_overwritten |= file.is_there();
         file.content = Some(content.as_bytes().to_vec());
         Ok(())
     }
@@ -131,7 +143,7 @@ impl Stage<'_> {
                 let Some(to) = to else { return Ok(()) };
                 self.staged[from].to = Some(self.staged[to].target.shown.clone());
                 let file = &mut self.staged[to];
-                file.is_overwritten |= file.content.is_some();
+                file.is_overwritten |= file.is_there();
                 (file.content, file.from) = (Some(fitted.content), Some(shown));
             }
         }
@@ -168,7 +180,7 @@ fn unfitting(Unfit { chunk, why }: &Unfit, chunks: &[Chunk], shown: &str) -> Str
 
 fn in_words(Told { chunk, line, how }: &Told, shown: &str) -> String {
     let how = match how {
-        How::First => "fits further down, too; the first place was taken",
+        How::First => "fits further down, too, or its @@ line does; the first place was taken",
         How::LineEnds => "was there with other blanks at the ends of lines",
         How::Blanks => "was there with other blanks around lines",
         How::Characters => "was there with other quotes, dashes or blanks",

@@ -4,12 +4,13 @@ use super::processes::{descendants, kill};
 use crate::limits::SWEEP_TIME;
 use crate::network;
 use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
-use piton_sandbox::{Backend, Ended, FIRST, Order, Plan, Sandbox, SandboxError, send_descriptor};
+use piton_sandbox::{Backend, Ended, FIRST, Order, Plan, Sandbox, SandboxError, SharedNetwork, send_descriptor};
 use rustix::process::{Signal, WaitOptions, getpid, set_child_subreaper};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::AsFd as _;
+use std::net::TcpListener;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -28,11 +29,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Makes the sandbox that the plan in a file says. What is in it writes to `output`, or where we write.
 pub(super) fn prepare(
     plan: &OsStr,
+    shared: Option<&SharedNetwork>,
     env: &Env,
     output: impl Fn() -> io::Result<(Stdio, Stdio)>,
 ) -> Result<Sandbox, SandboxError> {
     let plan = Plan::taken(Path::new(plan)).map_err(SandboxError::First)?;
-    Sandbox::prepare(plan, |stdin| {
+    Sandbox::prepare(plan, shared, |stdin| {
         let (stdout, stderr) = output()?;
         Spawn::new(us(), env, ".", Confinement::User).start(Group::Ours, Streams { stdin, stdout, stderr })
     })
@@ -50,42 +52,60 @@ fn own_words() -> Option<OsString> {
 }
 
 /// Starts an order where this process is, the first of its sandbox; its output goes where ours does.
-pub(super) fn start_here(order: &Order, backend: Backend) -> io::Result<Child> {
+pub(super) fn start_here(order: &Order, backend: Backend, terminal: Option<OwnedFd>) -> io::Result<Child> {
     let group = match backend {
+        // Our group is the one that a terminal of ours listens to.
+        Backend::Namespaces if terminal.is_some() => Group::Ours,
         Backend::Namespaces => Group::Own,
         // So that it ends with us where somebody ends ours.
         Backend::Landlock => Group::Ours,
     };
-    start(order, group, (Stdio::inherit(), Stdio::inherit()))
+    match terminal {
+        Some(terminal) => start(order, group, of_terminal(&terminal)?),
+        None => start(order, group, unheard(Stdio::inherit(), Stdio::inherit())),
+    }
 }
 
-/// Starts an order with nothing to read. Where `bash` is not installed, `sh` takes its place.
-pub(super) fn start(order: &Order, group: Group, output: (Stdio, Stdio)) -> io::Result<Child> {
+/// The streams of a command in a terminal.
+pub(super) fn of_terminal(terminal: &OwnedFd) -> io::Result<Streams> {
+    let end = || terminal.try_clone().map(Stdio::from);
+    Ok(Streams { stdin: end()?, stdout: end()?, stderr: end()? })
+}
+
+/// The streams of one that has nothing to read.
+pub(super) fn unheard(stdout: Stdio, stderr: Stdio) -> Streams {
+    Streams { stdin: Stdio::null(), stdout, stderr }
+}
+
+/// Starts an order. Where `bash` is not installed, `sh` takes its place.
+pub(super) fn start(order: &Order, group: Group, streams: Streams) -> io::Result<Child> {
     let env = Env::new(order.env.iter().cloned().collect());
     let mut spawn = Spawn::new(&order.argv, &env, &order.cwd, Confinement::User);
     if spawn.argv.first().is_some_and(|name| name == "bash") && !spawn.finds_its_program() {
         spawn.argv[0] = "sh".into();
     }
-    let (stdout, stderr) = output;
-    spawn.start(group, Streams { stdin: Stdio::null(), stdout, stderr })
+    spawn.start(group, streams)
 }
 
 /// What is to run.
 pub(super) fn order(argv: Vec<OsString>, env: &Env, cwd: &Path) -> Order {
-    Order { argv, env: env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(), cwd: cwd.to_path_buf() }
+    let env = env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    Order { argv, env, cwd: cwd.to_path_buf(), terminal: false }
 }
 
 /// Starts an order in a sandbox, when that is ready. Where it has a proxy, whoever waits for us gets its socket, and the command
-/// is told where it is.
-pub(super) fn start_confined(sandbox: &Sandbox, mut order: Order) -> Result<(), SandboxError> {
+/// is told where it is. Answers with the outer end of its terminal, where it gets one.
+pub(super) fn start_confined(sandbox: &Sandbox, mut order: Order) -> Result<Option<OwnedFd>, SandboxError> {
     let socket = sandbox.wait_until_ready()?;
     if let Some(socket) = socket {
+        let socket = TcpListener::from(socket);
+        let port = socket.local_addr().map_err(SandboxError::Proxy)?.port();
         match send_descriptor(rustix::stdio::stdin(), socket.as_fd()) {
             // Whoever opens hosts is gone: to the command none is open.
             Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {}
             other => other.map_err(SandboxError::Proxy)?,
         }
-        let told: BTreeMap<_, _> = order.env.into_iter().chain(network::variables()).collect();
+        let told: BTreeMap<_, _> = order.env.into_iter().chain(network::variables(port)).collect();
         order.env = told.into_iter().collect();
     }
     sandbox.start(order).map_err(SandboxError::First)
@@ -111,7 +131,7 @@ pub(super) fn confine(plan: &OsStr, argv: &[OsString], env: &Env) -> i32 {
     // Whoever loses its parent becomes our child.
     let _ = set_child_subreaper(Some(getpid()));
     let run = || -> Result<Option<Ended>, SandboxError> {
-        let sandbox = prepare(plan, env, || Ok((Stdio::inherit(), Stdio::inherit())))?;
+        let sandbox = prepare(plan, None, env, || Ok((Stdio::inherit(), Stdio::inherit())))?;
         let cwd = std::fs::canonicalize(".").map_err(SandboxError::First)?;
         start_confined(&sandbox, order(argv.to_vec(), env, &cwd))?;
         let ended = sandbox.ended().map_err(SandboxError::First)?;

@@ -163,6 +163,34 @@ impl CallFiles {
         self.with("claim")
     }
 
+    /// Names the process that looks after a command in the background.
+    fn owner(&self) -> PathBuf {
+        self.with("owner")
+    }
+
+    /// Whether a person wants a command in the background to go on without its session.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept().exists()
+    }
+
+    /// Is there where a person wants that.
+    pub(super) fn kept(&self) -> PathBuf {
+        self.with("kept")
+    }
+
+    /// From here on this process looks after the command.
+    pub(super) fn own(&self, owner: &Claim) -> io::Result<()> {
+        let unfinished = self.with(&format!("{}.owner", owner.pid));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        file.write_all(&serde_json::to_vec(owner)?)?;
+        std::fs::rename(unfinished, self.owner())
+    }
+
+    /// The process that looks after it, where one does beside that which started it.
+    pub(super) fn owned_by(&self) -> Option<Claim> {
+        serde_json::from_slice(&std::fs::read(self.owner()).ok()?).ok()
+    }
+
     fn with(&self, extension: &str) -> PathBuf {
         let mut path = OsString::from(&self.base);
         path.push(".");

@@ -1,11 +1,11 @@
 //! The output of a command: truncated for the model, and streamed to watchers.
 
-use super::files::CallFiles;
+use super::files::{CallFiles, Exit};
 use super::spool;
 use crate::clean::{Cleaner, Overwriting, clean};
 use crate::executor::{CommandOutput, OutputSink};
 use crate::limits::LIVE_BYTES;
-use piton_core::secrets::Firewall;
+use piton_core::secrets::{Depth, Firewall};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,58 @@ pub(super) fn output(files: &CallFiles, max_chars: usize, firewall: &Firewall) -
         Err(error) => format!("[the output is not shown: taking secrets out of it failed: {error}]"),
     };
     CommandOutput { text, path, bytes }
+}
+
+/// What is there from this byte on, clean and cut; `bytes` says how far it was read. A character of which only the beginning is
+/// there is left for later, unless the command is over.
+pub(super) fn output_from(files: &CallFiles, from: u64, max_chars: usize, firewall: &Firewall) -> CommandOutput {
+    /// Of more, only the ends are read.
+    const MOST_BYTES: u64 = 1 << 20;
+    let path = files.out();
+    let plain = |bytes: &[u8]| firewall.cleaned(&clean(bytes), Depth::Everything).into_owned();
+    let read = || -> io::Result<(String, u64)> {
+        let mut file = File::open(&path)?;
+        let size = file.metadata()?.len();
+        let from = from.min(size);
+        if size - from > MOST_BYTES {
+            let mut pieces = [from, size - MOST_BYTES / 2].into_iter().map(|at| {
+                let mut bytes = Vec::new();
+                file.seek(SeekFrom::Start(at))?;
+                file.by_ref().take(MOST_BYTES / 2).read_to_end(&mut bytes)?;
+                Ok::<_, io::Error>(plain(whole_characters(&bytes)))
+            });
+            let (head, tail) =
+                (pieces.next().transpose()?.unwrap_or_default(), pieces.next().transpose()?.unwrap_or_default());
+            let head: String = head.chars().take(max_chars / 2).collect();
+            let tail = &tail[last_chars(&tail, max_chars / 2)..];
+            let missing = size - from - (head.len() + tail.len()) as u64;
+            return Ok((around_gap(&head, &format!("{missing} bytes"), tail, &path), size));
+        }
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(from))?;
+        file.take(size - from).read_to_end(&mut bytes)?;
+        if !matches!(files.read_exit(), Ok(Exit::Recorded(_))) {
+            bytes.truncate(whole_words(&bytes));
+        }
+        Ok((cut(&plain(&bytes), max_chars, &path), from + bytes.len() as u64))
+    };
+    let (text, bytes) = read().unwrap_or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => (String::new(), 0),
+        _ => (format!("[the output cannot be read: {error}]"), from),
+    });
+    CommandOutput { text, path: path.clone(), bytes }
+}
+
+/// How much of this is whole words: the last may go on. One that is too long for a word is taken as it is, up to its last character.
+fn whole_words(bytes: &[u8]) -> usize {
+    /// Longer than any token.
+    const LONGEST: usize = 4096;
+    let words = bytes.iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1);
+    match std::str::from_utf8(bytes) {
+        _ if bytes.len() - words <= LONGEST => words,
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => bytes.len(),
+    }
 }
 
 /// The output, clean and cut to its beginning and end. Of a large file only these are read.

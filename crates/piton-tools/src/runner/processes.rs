@@ -161,6 +161,12 @@ fn is_comparable(claim: &Claim) -> bool {
     boot_id().as_ref() == Some(&claim.boot_id) && pid_namespace().as_ref() == Some(&claim.pid_namespace)
 }
 
+/// Whether the process that a claim names is there.
+pub(super) fn lives(claim: &Claim) -> bool {
+    let is_it = |process: Process| process.start_ticks == claim.start_ticks && !process.dead;
+    is_comparable(claim) && Process::read(claim.pid).is_some_and(is_it)
+}
+
 /// Signals the runner that took the claim, if it still is that process.
 pub(super) fn signal_runner(claim: &Claim, signal: Signal) {
     if !is_comparable(claim) {

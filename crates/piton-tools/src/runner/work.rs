@@ -10,6 +10,7 @@
 //! stop. The call is over when the *shell* is; what it left in the background is killed, since nobody would ever know
 //! what came of it.
 
+use super::attended::{self, Attended};
 use super::files::{CallFiles, Durably, HeldClaim, ReadyClaim};
 use super::processes::{MARK, Process, descendants, kill, mark, this_process};
 use super::spool::Spool;
@@ -17,21 +18,22 @@ use super::{RunSpec, confined};
 use crate::executor::{CommandEnd, ExitRecord};
 use crate::limits::{CANCEL_GRACE, DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
 use crate::spawn::{Env, Group};
-use piton_sandbox::{End, Ended, Sandbox, SandboxError};
+use piton_sandbox::{End, Ended, Order, Sandbox, SandboxError, SharedNetwork, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, pidfd_open, set_child_subreaper,
-    setsid, wait,
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, ioctl_tiocsctty, kill_process_group, pidfd_open,
+    set_child_subreaper, setsid, wait,
 };
+use rustix::termios::tcsetpgrp;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// The call ran and its end is recorded.
@@ -50,7 +52,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Waits for calls on `stdin` (a line each, [`RunSpec`] as JSON) and runs them one by one with this environment; their files
 /// lie in `calls_dir`. The answer is its exit code. Its stdout says how each call ended (a line, [`ExitRecord`] as JSON). With the
 /// plan of a sandbox it makes that before it hears of a call, and serves one: a process has one chance to make one.
-pub(super) fn run_calls(calls_dir: &Path, plan: Option<&OsString>, env: &Env, stdin: impl Read) -> i32 {
+pub(super) fn run_calls(calls_dir: &Path, sandbox: Option<Wanted<'_>>, env: &Env, stdin: impl Read) -> i32 {
     // A session of its own, so that the terminal's signals do not reach it. Fails only if it already leads one.
     let _ = setsid();
     // Whoever loses its parent becomes our child, daemons included: so that nothing escapes.
@@ -61,7 +63,7 @@ pub(super) fn run_calls(calls_dir: &Path, plan: Option<&OsString>, env: &Env, st
     loop {
         // All that can be done before it is known what is to be done.
         let Ok(ready) = ReadyClaim::make(calls_dir, us.clone()) else { return code };
-        let Ok(prepared) = Prepared::make(plan, env) else {
+        let Ok(prepared) = Prepared::make(sandbox, env) else {
             ready.discard();
             return code;
         };
@@ -70,7 +72,7 @@ pub(super) fn run_calls(calls_dir: &Path, plan: Option<&OsString>, env: &Env, st
             return code;
         };
         code = match serve(&spec, env, calls_dir, ready, (prepared, &stop)) {
-            Ok(Remains::None) if plan.is_none() && !is_asked(&stop) => RECORDED,
+            Ok(Remains::None) if sandbox.is_none() && !spec.terminal && !is_asked(&stop) => RECORDED,
             Ok(Remains::None | Remains::Some) => return RECORDED,
             Err(code) => return code,
         };
@@ -110,8 +112,13 @@ fn serve(
 fn announce(record: &ExitRecord) -> bool {
     let Ok(mut json) = serde_json::to_vec(record) else { return false };
     json.push(b'\n');
+    say(&json)
+}
+
+/// Says a line to who waits for us, if somebody does.
+fn say(line: &[u8]) -> bool {
     let mut stdout = io::stdout();
-    stdout.write_all(&json).and_then(|()| stdout.flush()).is_ok()
+    stdout.write_all(line).and_then(|()| stdout.flush()).is_ok()
 }
 
 /// The next call; `None` when there will be none. An older Piton sends no line feed but closes our stdin.
@@ -135,6 +142,9 @@ fn stop_signal() -> io::Result<OwnedFd> {
     Ok(reader)
 }
 
+/// The file with the plan of a sandbox, and the network that it is to have where that is not its own.
+type Wanted<'w> = (&'w OsString, Option<&'w SharedNetwork>);
+
 /// Where a command will run.
 enum Place {
     /// As we do.
@@ -153,10 +163,10 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn make(plan: Option<&OsString>, env: &Env) -> io::Result<Self> {
+    fn make(sandbox: Option<Wanted<'_>>, env: &Env) -> io::Result<Self> {
         let (output, writer) = output_pipe()?;
-        let place = match plan {
-            Some(plan) => Place::Sandbox(Box::new(confined::prepare(plan, env, || both(&writer)))),
+        let place = match sandbox {
+            Some((plan, shared)) => Place::Sandbox(Box::new(confined::prepare(plan, shared, env, || both(&writer)))),
             None => Place::Here,
         };
         Ok(Self { place, output, writer })
@@ -193,6 +203,10 @@ fn run<'s>(
     };
     // Without it the record is tried all the same.
     let _ = files.reserve_exit(held);
+    if let Some(unattended_ms) = spec.unattended_ms {
+        say(b"started\n");
+        watch.attended = Some(Attended::new(files, unattended_ms));
+    }
     let end = watch.until_the_end(started + Duration::from_millis(spec.timeout_ms));
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let left_behind = match end {
@@ -203,6 +217,7 @@ fn run<'s>(
             watch.sweep()
         }
         CommandEnd::TimedOut => watch.stop(STOP_GRACE),
+        CommandEnd::Cancelled if watch.attended.is_some() => watch.stop(STOP_GRACE),
         CommandEnd::Cancelled => watch.stop(CANCEL_GRACE),
         CommandEnd::SpawnFailed | CommandEnd::Interrupted | CommandEnd::NotStarted => {
             watch.sweep();
@@ -212,6 +227,7 @@ fn run<'s>(
     watch.drain();
     watch.collect_dead();
     let undone = watch.shell.inspect();
+    let abandoned = watch.is_abandoned.then(|| "its session was not open any more: nobody looked after it".to_owned());
     let spooled = watch.spool.finish();
     let ended = &watch.ended;
     let by_itself = matches!(end, CommandEnd::Exited | CommandEnd::Signaled);
@@ -230,6 +246,7 @@ fn run<'s>(
             .as_ref()
             .filter(|_| by_itself || end == CommandEnd::SpawnFailed)
             .and_then(HowEnded::error)
+            .or(abandoned)
             .or(spooled.error),
     };
     (record, Some(watch))
@@ -248,38 +265,49 @@ impl From<io::Error> for NotBegun {
     }
 }
 
-/// Starts the command in a process group of its own, with nothing to read and one pipe to write to.
+/// Starts the command in a process group of its own, with nothing to read and one pipe to write to, or in a terminal, of which we get
+/// the outer end.
 fn start(
     spec: &RunSpec,
     env: &Env,
     files: &CallFiles,
     (place, stop): (Place, &OwnedFd),
     writer: &OwnedFd,
-) -> Result<Shell, NotBegun> {
+) -> Result<(Shell, Option<OwnedFd>), NotBegun> {
     if !spec.cwd.is_dir() {
         let text = format!("the working directory {} is gone", spec.cwd.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, text).into());
     }
     let mut env = Env::clone(env);
     Env::make_mut(&mut env).insert(MARK.into(), mark(files.base()).into());
+    if spec.terminal {
+        Env::make_mut(&mut env).insert("TERM".into(), TERMINAL.into());
+    }
     let argv: Vec<OsString> = spec.argv.iter().map(OsString::from).collect();
-    let order = confined::order(argv, &env, &spec.cwd);
+    let order = Order { terminal: spec.terminal, ..confined::order(argv, &env, &spec.cwd) };
     match place {
         Place::Sandbox(sandbox) => {
             let sandbox = sandbox.map_err(io::Error::other)?;
             until_ready(&sandbox, stop)?;
-            confined::start_confined(&sandbox, order).map_err(io::Error::other)?;
-            Ok(Shell::Confined(Box::new(sandbox)))
+            let terminal = confined::start_confined(&sandbox, order).map_err(io::Error::other)?;
+            let terminal = terminal.map(without_waiting).transpose()?;
+            Ok((Shell::Confined(Box::new(sandbox)), terminal))
+        }
+        Place::Here if spec.terminal => {
+            let Terminal { outside, inside } = Terminal::open()?;
+            // We lead our session, so it is that of all that we start; and we serve no other call.
+            ioctl_tiocsctty(&inside).map_err(io::Error::from)?;
+            let shell = started(&confined::start(&order, Group::Own, confined::of_terminal(&inside)?)?)?;
+            if let Some(pid) = shell.child() {
+                tcsetpgrp(&inside, pid).map_err(io::Error::from)?;
+                // It may have wanted to read before, and be stopped for that.
+                let _ = kill_process_group(pid, Signal::CONT);
+            }
+            Ok((shell, Some(without_waiting(outside)?)))
         }
         Place::Here => {
-            let child = confined::start(&order, Group::Own, both(writer)?)?;
-            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            let pid = pid.ok_or_else(|| io::Error::other("the command has no process id"))?;
-            let ended = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
-                // Nobody would watch it: it must not go on.
-                let _ = kill_process_group(pid, Signal::KILL);
-            });
-            Ok(Shell::Ours { pid, ended: ended.map_err(io::Error::from)? })
+            let (stdout, stderr) = both(writer)?;
+            Ok((started(&confined::start(&order, Group::Own, confined::unheard(stdout, stderr))?)?, None))
         }
     }
 }
@@ -303,6 +331,25 @@ fn until_ready(sandbox: &Sandbox, stop: &OwnedFd) -> Result<(), NotBegun> {
             _ => {}
         }
     }
+}
+
+/// What a command in a terminal is told of it: what every program knows.
+const TERMINAL: &str = "xterm";
+
+fn without_waiting(source: OwnedFd) -> io::Result<OwnedFd> {
+    fcntl_setfl(&source, OFlags::RDWR | OFlags::NONBLOCK)?;
+    Ok(source)
+}
+
+/// A child of ours that is a command's shell.
+fn started(child: &Child) -> io::Result<Shell> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| io::Error::other("the command has no process id"))?;
+    let ended = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
+        // Nobody would watch it: it must not go on.
+        let _ = kill_process_group(pid, Signal::KILL);
+    })?;
+    Ok(Shell::Ours { pid, ended })
 }
 
 /// The shell of a command.
@@ -395,6 +442,11 @@ struct Watch<'r> {
     output: Option<OwnedFd>,
     stop: &'r OwnedFd,
     stop_asked: bool,
+    /// Who looks after it, where it is in the background.
+    attended: Option<Attended>,
+    is_abandoned: bool,
+    /// Held as long as it runs: with the last of it, whoever has it for a terminal is hung up.
+    _terminal: Option<OwnedFd>,
     spool: Spool,
     buffer: Vec<u8>,
 }
@@ -415,21 +467,43 @@ impl<'r> Watch<'r> {
     ) -> Result<Self, NotBegun> {
         let Prepared { place, output, writer } = prepared;
         let spool = Spool::create(&files.out(), spec.spool_bytes);
-        let shell = start(spec, env, files, (place, stop), &writer)?;
+        let (shell, terminal) = start(spec, env, files, (place, stop), &writer)?;
         // Only the command writes now, so that its end is the pipe's.
         drop(writer);
+        let output = match &terminal {
+            Some(terminal) => terminal.try_clone()?,
+            None => output,
+        };
         let buffer = vec![0; BUFFER_BYTES];
-        Ok(Self { shell, ended: None, output: Some(output), stop, stop_asked: false, spool, buffer })
+        Ok(Self {
+            shell,
+            ended: None,
+            output: Some(output),
+            stop,
+            stop_asked: false,
+            attended: None,
+            is_abandoned: false,
+            _terminal: terminal,
+            spool,
+            buffer,
+        })
     }
 
     fn until_the_end(&mut self, deadline: Instant) -> CommandEnd {
+        let mut look_at = Instant::now();
         loop {
-            self.wait(self.spool.next_sync().map_or(deadline, |sync| sync.min(deadline)));
+            let next = if self.attended.is_some() { deadline.min(look_at) } else { deadline };
+            self.wait(self.spool.next_sync().map_or(next, |sync| sync.min(next)));
             self.spool.sync_if_due();
             self.collect_dead();
+            let now = Instant::now();
+            if let Some(attended) = self.attended.as_mut().filter(|_| now >= look_at) {
+                self.is_abandoned = attended.is_abandoned(now);
+                look_at = now + attended::LOOK_EVERY;
+            }
             match &self.ended {
                 Some(how) => return how.end(),
-                None if self.stop_asked => return CommandEnd::Cancelled,
+                None if self.stop_asked || self.is_abandoned => return CommandEnd::Cancelled,
                 None if Instant::now() >= deadline => return CommandEnd::TimedOut,
                 None => {}
             }

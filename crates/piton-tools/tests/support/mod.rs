@@ -61,6 +61,7 @@ impl Place {
             workspace: root.join("workspace"),
             host: Arc::new(NoSession),
             executor: runners(Some(runner_program()), &calls_dir),
+            tasks: Arc::default(),
             output: OutputSink::none(),
             cancel: CancellationToken::new(),
             files: Arc::new(Disk::new(calls_dir.clone())),
@@ -120,6 +121,8 @@ impl Place {
             cwd: self.cx.workspace.clone(),
             timeout_ms: 60_000,
             spool_bytes: 1 << 20,
+            terminal: false,
+            unattended_ms: None,
         };
         serde_json::to_vec(&spec).unwrap()
     }

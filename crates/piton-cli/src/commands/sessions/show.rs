@@ -3,8 +3,9 @@
 use crate::failure::Result;
 use crate::out::report;
 use crate::out::view;
+use piton_core::call::Outcome;
 use piton_core::event::Direction;
-use piton_core::ids::SessionId;
+use piton_core::ids::{CallId, SessionId};
 use piton_core::story::{Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
 use piton_core::stream_json;
 use piton_engine::engine::Engine;
@@ -77,9 +78,7 @@ fn drawn(body: &Body, full: bool) -> String {
             let outputs = view::plural(*calls as u64, "old output");
             format!("\n[{outputs} above cleared from what the model reads, to make room]\n")
         }
-        Body::Configured { changed, .. } => {
-            format!("\n[{}]\n", view::clean(&format!("from the next turn on: {changed}")))
-        }
+        Body::Configured { changed, .. } => from_next_turn(&changed.to_string()),
         Body::Todo { items } if items.is_empty() => "  (todos cleared)\n".to_owned(),
         Body::Todo { items } => items.iter().map(|item| format!("    {}\n", view::clean(&item.to_string()))).collect(),
         Body::Moved { workspace } => format!("\n[from here on in {}]\n", view::clean(workspace)),
@@ -91,6 +90,7 @@ fn drawn(body: &Body, full: bool) -> String {
             }
             RewindState::Started => String::new(),
         },
+        Body::TaskEnd { task, outcome } => task_ended(task, outcome),
         Body::Lost { events } => format!("\n[{} lost to damage here]\n", view::plural(*events as u64, "event")),
         Body::TurnEnd { end, detail, spent, .. } => {
             let detail = detail.as_ref().map(|detail| format!(" ({})", view::first_line(detail))).unwrap_or_default();
@@ -109,6 +109,14 @@ fn drawn(body: &Body, full: bool) -> String {
         | Body::Title { .. }
         | Body::Stopping { .. } => String::new(),
     }
+}
+
+fn from_next_turn(changed: &str) -> String {
+    format!("\n[from the next turn on: {}]\n", view::clean(changed))
+}
+
+fn task_ended(task: &CallId, outcome: &Outcome) -> String {
+    format!("\n[background command {task} is over: {}]\n", view::first_line(&outcome.title))
 }
 
 fn summary(text: &str, full: bool) -> String {

@@ -1,5 +1,6 @@
 //! The transition table: each event in each phase. And 100,000 random orders of events.
 
+use super::tasks::background;
 use super::*;
 
 /// One session in each phase, by the shortest way there.
@@ -169,6 +170,7 @@ fn one_of_each_event() -> Vec<Event> {
         abandoned(files_only(Direction::Undo)),
         Event::CallStarted { call: call_id.clone() },
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
+        Event::TaskEnded { task: call_id_of_first(), outcome: Outcome::ok("x") },
         asked(None, None),
         asked(Some("ci"), None),
         passed(&Gate::Opened),
@@ -278,6 +280,8 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
             let answers = [Decision::Approve, Decision::ApproveForSession, Decision::Deny(None), Decision::Unattended];
             Event::approval(subject, dice.choice(answers).expect("four"))
         }
+        Job::WatchTask(task) => Event::TaskEnded { task, outcome: Outcome::ok("over") },
+        Job::RunTool(call) if dice.u8(..4) == 0 => background(&call.id, dice.bool()),
         Job::RunTool(call) | Job::StopTool(call) => {
             Event::CallSettled { call: call.id.clone(), outcome: Outcome::ok(format!("{}", dice.u8(..2))) }
         }

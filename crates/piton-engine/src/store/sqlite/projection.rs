@@ -50,7 +50,7 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
         // Who opens a session to look at it has not worked on it, nor has who names it.
         Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return Ok(()),
         Event::TitleGiven { title, by } => return writer.titled(title, by),
-        Event::GrantsRevoked { .. } => return Ok(()),
+        Event::GrantsRevoked { .. } | Event::TaskEnded { .. } => return Ok(()),
         Event::SettingsChanged { changed, .. } => {
             return changed.model.iter().try_for_each(|models| writer.run("UPDATE session SET model = ?", [models]));
         }

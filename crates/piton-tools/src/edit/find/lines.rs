@@ -88,15 +88,25 @@ impl<'t> Lines<'t> {
         while let Some(found) = line.get(from..).and_then(|rest| memmem::find(rest, first)) {
             let start = from + found;
             match run_end(line, start, words) {
-                Some(end) => {
+                Some(end) if is_of_whole_words(line, &(start..end)) => {
                     runs.push(offset + start..offset + end);
                     from = end;
                 }
-                None => from = start + 1,
+                _ => from = start + 1,
             }
         }
         runs
     }
+}
+
+/// Whether a place neither begins nor ends within a word.
+pub(super) fn is_of_whole_words(text: &[u8], place: &Range<usize>) -> bool {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
+    let is_within = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| text.get(at));
+        before.is_some_and(is_word) && text.get(at).is_some_and(is_word)
+    };
+    !is_within(place.start) && !is_within(place.end)
 }
 
 /// Where these words end, which begin at `start` with white space between them.

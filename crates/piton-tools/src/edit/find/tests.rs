@@ -110,3 +110,23 @@ fn a_way_that_is_not_exact_never_takes_part_of_another_word_or_line() {
         }
     }
 }
+
+#[test]
+fn a_text_that_overlaps_itself_is_in_several_places() {
+    assert_eq!(several("end\nend\nend\n", "end\nend\n"), Some((2, Way::Exact)));
+    let all = find(b"end\nend\nend\n", b"end\nend\n", true).unwrap();
+    assert_eq!(
+        (all.places.len(), all.places[0].clone()),
+        (1, 0..8),
+        "where all are wanted, those that can be replaced"
+    );
+}
+
+#[test]
+fn no_inexact_place_begins_or_ends_within_a_word() {
+    assert_eq!(found("valid = 1\n", "id  = 1"), Err(Miss::Nowhere));
+    assert_eq!(found("max = 10\n", "x  = 1"), Err(Miss::Nowhere));
+    assert_eq!(found("let x = 1;\n", "x  = 1"), one("x = 1", Way::Whitespace));
+    assert_eq!(found("foobar\n", "\nfoo\n"), Err(Miss::Nowhere));
+    assert_eq!(found("foo(bar)\n", " foo "), one("foo", Way::Boundary));
+}

@@ -1,0 +1,64 @@
+//! Commands in the background, where the turn machine has no say: what their end wakes, and what becomes of them when the session
+//! is left.
+
+use super::{Driver, Stage};
+use crate::jobs::{Key, Step, take_up};
+use piton_core::event::{Delivery, Event};
+use piton_core::ids::MessageId;
+use piton_core::message::Part;
+use piton_core::task::Task;
+use piton_core::turn::Job;
+use piton_tools::limits::{RUNNER_GRACE, STOP_GRACE, SWEEP_TIME};
+use std::time::Duration;
+
+/// The most that leaving a session waits for its commands to end. Who is still there then has hung in the kernel.
+const END_GRACE: Duration = RUNNER_GRACE.saturating_add(STOP_GRACE).saturating_add(SWEEP_TIME);
+
+impl Driver {
+    /// Starts a turn where a command is over whose end the model wants to be told of, if the session goes on being open: where
+    /// somebody only waits for an answer, that one is the last.
+    pub(super) fn wake(&mut self) {
+        let is_open = self.stage == Stage::Open && self.askers.stays();
+        let is_at_rest = self.session.is_at_rest() && self.session.waiting().next().is_none();
+        if !is_open || !is_at_rest {
+            return;
+        }
+        // Each wakes once, whatever becomes of the turn.
+        let name = |task: &Task| MessageId(format!("msg_end_of_{}", task.id));
+        let untold: Vec<MessageId> = self.session.tasks().untold().filter(|task| task.notify).map(name).collect();
+        let Some(message) = untold.into_iter().find(|message| !self.session.has_heard(message)) else { return };
+        let text = "A background command that you wanted to be told of is over; see below.";
+        let parts = vec![Part::note(text.to_owned())];
+        self.record(Event::UserSpoke { message, parts, delivery: Delivery::FollowUp });
+    }
+
+    /// Ends the commands that nobody wants to go on, where this process has worked on the session. What it only looked at stays
+    /// as it was left.
+    pub(super) async fn end_tasks(&mut self) {
+        let executor = &self.services.executor;
+        let ending: Vec<Job> = match self.session.is_used_here() {
+            true => self.session.tasks().running(),
+            false => return,
+        }
+        .filter(|task| !executor.is_kept(&task.id))
+        .map(|task| Job::WatchTask(task.id.clone()))
+        .collect();
+        if ending.is_empty() {
+            return;
+        }
+        for job in ending.iter().filter(|job| !self.jobs.has(job)).cloned().collect::<Vec<_>>() {
+            if let Step::Start(task) = take_up(&job, &mut self.context()) {
+                self.jobs.put_ready(Key::Turn(job), task);
+            }
+        }
+        self.jobs.start(|key| ending.iter().any(|job| key.is(job)));
+        ending.iter().for_each(|job| self.jobs.stop(job));
+        let until = tokio::time::Instant::now() + END_GRACE;
+        while ending.iter().any(|job| self.jobs.has(job)) {
+            let Ok((_, end)) = tokio::time::timeout_at(until, self.jobs.next()).await else { return };
+            let events = end(&mut self.context());
+            let ended = events.into_iter().filter(|event| matches!(event, Event::TaskEnded { .. }));
+            self.record_all(ended.collect::<Vec<_>>());
+        }
+    }
+}
