@@ -78,6 +78,7 @@ fn look(place: &Place) -> Look {
         files: Arc::clone(&place.cx.files),
         is_confined: false,
         env: Arc::clone(&place.cx.env),
+        links: piton_tools::plan::Links::default(),
     }
 }
 
