@@ -40,7 +40,7 @@ pub struct Input {
     timeout: Option<u64>,
     #[serde(default, alias = "cwd")]
     workdir: Option<String>,
-    /// For servers: returns an id. With notify you are told of its end
+    /// Returns an id; notify tells its end
     #[serde(default, alias = "run_in_background", deserialize_with = "lenient::flag")]
     background: Option<bool>,
     #[serde(default, deserialize_with = "lenient::flag")]

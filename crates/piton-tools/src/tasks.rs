@@ -48,7 +48,7 @@ pub struct Kill {
 impl TypedTool for BashOutput {
     type Input = Read;
     const NAME: &'static str = "bash_output";
-    const DESCRIPTION: &'static str = "Reads a background command's new output.";
+    const DESCRIPTION: &'static str = "Reads a background command's output.";
     const EFFECTS: Effects = EFFECTS;
 
     fn planned(&self, input: Read, _: &Look) -> Result<Plan, Outcome> {

@@ -37,7 +37,7 @@ fn the_tools_are_sorted_and_what_the_model_is_told_is_short() {
     let fields = ["workdir", "background", "notify", "pty"].map(field);
     let added = sent("bash_output") + sent("bash_kill") + fields.iter().sum::<usize>();
     assert!(added <= 600, "{added} bytes");
-    assert!(size <= 4_096, "{size} bytes");
+    assert!(size <= 5_120, "{size} bytes");
     assert!(tools.get("bash").is_some() && tools.get("python").is_none());
 }
 
