@@ -502,6 +502,11 @@ impl State {
         self.batch()?.bound(id)
     }
 
+    /// Whether a person was asked about this open call.
+    pub fn was_asked(&self, id: &CallId) -> bool {
+        self.batch().is_some_and(|batch| batch.was_asked(id))
+    }
+
     /// Whether a hook wants a person to be asked about this open call, whatever the rules say.
     pub fn is_asked_by_hook(&self, id: &CallId) -> bool {
         self.batch().is_some_and(|batch| batch.is_asked_by_hook(id))

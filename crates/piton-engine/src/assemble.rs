@@ -43,6 +43,7 @@ use piton_core::configure::is_every;
 use piton_core::permission::PermissionMode;
 use piton_core::policy::Policy;
 use piton_models::text_tools;
+use piton_tools::toolset::ToolSet;
 use piton_tools::web_fetch::WebFetch;
 use std::fs::File;
 use std::path::Path;
@@ -83,7 +84,6 @@ pub async fn settings(
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
-    let web_fetch = WebFetch::new(server::http_options(WEB, &config, machine)?);
     let mut settings = bare::settings(first, machine, workspace);
     if let Some((snapshots, most)) = settings.snapshots.as_mut().and_then(Arc::get_mut).zip(config.undo.max_bytes()) {
         snapshots.set_most_bytes(most);
@@ -94,7 +94,7 @@ pub async fn settings(
         sandbox,
         env,
         secrets: secrets::of_session(&config, machine, wishes, notices),
-        tools: settings.tools.clone().with(Arc::new(web_fetch)),
+        tools: with_web(settings.tools.clone(), &config, machine)?,
         tool_limits: config.tool_limits(),
         patches: config.tools.apply_patch.unwrap_or_default(),
         takes_snapshots: config.undo.snapshots.unwrap_or(true),
@@ -110,6 +110,11 @@ pub async fn settings(
 
 /// No provider has this name: the web is reached by the general settings of `[http]`.
 const WEB: &str = "";
+
+/// These tools, and the one that reads the web by this machine's proxies and certificates.
+pub fn with_web(tools: ToolSet, config: &Config, machine: &Machine) -> Result<ToolSet, AssembleError> {
+    Ok(tools.with(Arc::new(WebFetch::new(server::http_options(WEB, config, machine)?))))
+}
 
 /// The rules of a session's turns, whatever its model, and the sandbox of its commands.
 pub fn policy(

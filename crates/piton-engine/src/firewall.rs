@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// In the data folder: what tags of placeholders are made with.
@@ -28,9 +28,10 @@ pub(crate) fn firewall(data_dir: &Path, settings: &Settings, session: &State) ->
     if !redact {
         return Firewall::off();
     }
-    let key = key(data_dir);
+    // Where no secret is met, none is kept.
+    let (folder, kept) = (data_dir.to_path_buf(), OnceLock::new());
     let tag = move |value: &[u8]| {
-        let hash = blake3::keyed_hash(&key, value);
+        let hash = blake3::keyed_hash(kept.get_or_init(|| key(&folder)), value);
         let first = hash.as_bytes().first_chunk::<4>().copied().unwrap_or_default();
         u32::from_be_bytes(first)
     };

@@ -33,5 +33,5 @@ fn pulses_loop() {
 
 #[test]
 fn opencodes_loop() {
-    play("opencode/loop_scenarios", opencode::judge, 21, 11);
+    play("opencode/loop_scenarios", opencode::judge, 22, 10);
 }

@@ -121,7 +121,9 @@ async fn a_plan_names_every_file_and_its_question_shows_every_change() {
     let body = FOUR.replace("a.txt", "link");
     let plan = plan(&place, &body).unwrap();
     let write = |name: &str| Access::Write(place.path(name).to_string_lossy().into_owned());
-    let wanted = ["a.txt", "new/b.txt", "c.txt", "d.txt", "e.txt"].map(write);
+    let read = |name: &str| Access::Read(place.path(name).to_string_lossy().into_owned());
+    let written = ["a.txt", "new/b.txt", "c.txt", "d.txt", "e.txt"].map(write);
+    let wanted: Vec<Access> = written.into_iter().chain(["a.txt", "d.txt"].map(read)).collect();
     assert_eq!(plan.planned.accesses, wanted, "through links, both names of what moves");
     let (title, blocks) = plan.question.words();
     assert_eq!(title, "Patch a.txt, new/b.txt, c.txt and 1 more?");

@@ -180,7 +180,7 @@ async fn a_cancel_ends_a_fetch_at_once() {
 fn a_plan_names_the_one_host_and_what_cannot_be_is_refused_before_anybody_is_asked() {
     let place = Place::new();
     let tool = WebFetch::new(HttpOptions::default());
-    let plan = |url: &str| tool.plan(&json!({"url": url}), &look(&place));
+    let plan = |url: &str| tool.plan(&json!({"url": url}), &look(&place)).map_err(Box::new);
     for (url, host) in [
         ("https://Example.org./a", "example.org"),
         ("http://example.org:8080/", "example.org:8080"),

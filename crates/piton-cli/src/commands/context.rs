@@ -9,7 +9,7 @@ use piton_core::message::Part;
 use piton_core::model::Request;
 use piton_core::policy::Policy;
 use piton_core::tokens::Family;
-use piton_engine::assemble::{catalogue, rules, sources};
+use piton_engine::assemble::{catalogue, rules, sources, with_web};
 use piton_engine::config::Config;
 use piton_engine::context::{self, Instructions, References, instructions_note};
 use piton_engine::engine::Settings;
@@ -44,7 +44,9 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
         Piece { kind, name, file, tokens, notice, text }
     };
     let nobody = Arc::new(Nobody { name: model.clone() });
-    let settings = Settings { policy: rules::policy(&config)?, ..Settings::new(nobody) };
+    let settings = Settings::new(nobody);
+    let tools = with_web(settings.tools.clone(), &config, &around.machine)?;
+    let settings = Settings { policy: rules::policy(&config)?, tools, ..settings };
     let sent = first_request(&settings, text_tools(&config, &settings.policy, &model), has_tools);
     let version = context::SYSTEM_PROMPT_VERSION;
     let taught = if sent.tools.is_empty() { ", with the tools as text" } else { "" };

@@ -108,7 +108,7 @@ fn opencodes_model_is_told_of_fields_by_the_names_it_knows() {
         names.sort();
         names
     };
-    assert_eq!(fields("edit"), ["filePath", "newString", "oldString", "replaceAll"]);
+    assert_eq!(fields("edit"), ["edits", "filePath", "newString", "oldString", "replaceAll"]);
     assert!(fields("read").contains(&"filePath".to_owned()) && fields("write").contains(&"filePath".to_owned()));
     assert!(fields("grep").contains(&"path".to_owned()) && fields("grep").contains(&"include".to_owned()));
     let edit = body["tools"].to_string();

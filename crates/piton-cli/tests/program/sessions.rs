@@ -116,18 +116,18 @@ fn an_export_in_json_is_imported_with_the_same_events() {
 #[test]
 fn exports_leave_secrets_out_unless_told() {
     let script = json!([
-        {"tools": [{"name": "bash", "args": {"command": "echo token ghp_0123456789abcdefghijklmnopqrstuvwxyz"}}]},
+        {"tools": [{"name": "bash", "args": {"command": "echo token ghp_9fK2mQ7xTz4LwB1vRn8YcD3sHj6GpA5eUo0i"}}]},
         {"text": "Your key is sk-test-openai, I think.", "repeat": true},
     ]);
     let stage = Stage::new(script);
     stage.run(&["--no-redact", "go"]).expect_code(0);
     for format in ["md", "html", "json"] {
         let export = session(&stage, &["export", "last", "--format", format]).expect_code(0);
-        assert!(!export.stdout.contains("ghp_0123") && !export.stdout.contains("sk-test-openai"), "{}", export.stdout);
+        assert!(!export.stdout.contains("ghp_9fK2") && !export.stdout.contains("sk-test-openai"), "{}", export.stdout);
         assert!(export.stdout.contains("[redacted]") && export.stderr.contains("left out"), "{}", export.stderr);
     }
     let kept = session(&stage, &["export", "last", "--format", "md", "--no-redact"]).expect_code(0);
-    assert!(kept.stdout.contains("ghp_0123") && kept.stdout.contains("sk-test-openai"));
+    assert!(kept.stdout.contains("ghp_9fK2") && kept.stdout.contains("sk-test-openai"));
 }
 
 #[test]

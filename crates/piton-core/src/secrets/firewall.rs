@@ -257,11 +257,15 @@ impl View {
 
     /// Whether a piece of a placeholder of this file begins here: it was cut.
     fn is_piece(&self, rest: &[u8]) -> bool {
-        let is_end = |own: &str| tag_of(own).is_some_and(|tag| rest.starts_with(format!(":{tag}›").as_bytes()));
-        match rest[0] {
-            b':' => self.secrets.iter().any(|(own, _)| is_end(own)),
-            _ => self.has_secrets() && placeholder::opens(rest),
-        }
+        /// The sign alone may be anybody's.
+        const LEAST: usize = '›'.len_utf8() + 1;
+        let ends = |own: &str| {
+            own.char_indices()
+                .skip(1)
+                .map(|(at, _)| at)
+                .any(|at| own.len() - at >= LEAST && rest.starts_with(&own.as_bytes()[at..]))
+        };
+        self.has_secrets() && placeholder::opens(rest) || self.secrets.iter().any(|(own, _)| ends(own))
     }
 }
 

@@ -391,6 +391,11 @@ impl Batch {
         entry.is_as_asked.then_some((plan, question.bound.as_slice()))
     }
 
+    /// Whether a person was asked about this call.
+    pub(super) fn was_asked(&self, id: &CallId) -> bool {
+        self.entry(id).is_some_and(|entry| entry.asked.is_some())
+    }
+
     /// The question about the call with this id, where one waits for its answer.
     pub(super) fn question(&self, id: &CallId) -> Option<Question> {
         let entry = self.entry(id).filter(|_| self.is_asking(id))?;

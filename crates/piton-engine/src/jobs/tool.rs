@@ -117,7 +117,9 @@ fn voided(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<Strin
 fn leads_elsewhere(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> bool {
     let is_path = |access: &&Access| matches!(access, Access::Read(_) | Access::Write(_));
     let paths = |planned: &Planned| planned.accesses.iter().filter(is_path).cloned().collect::<Vec<_>>();
-    let Some(planned) = cx.session.plan(&call.id).filter(|_| cx.session.is_started_here(&call.id)) else {
+    // What a person has seen, and may have changed, is compared with what they saw.
+    let is_ours = cx.session.is_started_here(&call.id) && !cx.session.was_asked(&call.id);
+    let Some(planned) = cx.session.plan(&call.id).filter(|_| is_ours) else {
         return false;
     };
     let judged = paths(planned);

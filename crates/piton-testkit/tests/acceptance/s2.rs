@@ -35,7 +35,22 @@ fn s2_010_instructions_and_tools_go_with_each_request() {
         let names: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(
             (request.system.as_str(), names),
-            ("Be good.", vec!["bash", "echo", "edit", "glob", "grep", "list", "read", "todo", "write"])
+            (
+                "Be good.",
+                vec![
+                    "bash",
+                    "bash_kill",
+                    "bash_output",
+                    "echo",
+                    "edit",
+                    "glob",
+                    "grep",
+                    "list",
+                    "read",
+                    "todo",
+                    "write"
+                ]
+            )
         );
     }
 }

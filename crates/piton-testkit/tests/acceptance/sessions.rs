@@ -216,7 +216,10 @@ fn s4_056_every_request_has_all_that_the_model_needs() {
     for (number, request) in ran.requests.iter().enumerate() {
         let names: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!((request.system.as_str(), request.model.as_str()), ("Be good.", "big"));
-        assert_eq!(names, ["bash", "echo", "edit", "glob", "grep", "list", "read", "todo", "write"]);
+        assert_eq!(
+            names,
+            ["bash", "bash_kill", "bash_output", "echo", "edit", "glob", "grep", "list", "read", "todo", "write"]
+        );
         assert!(request.tools.iter().all(|tool| tool.schema["type"] == "object" && !tool.description.is_empty()));
         assert_eq!((request.messages.len(), request.may_call), (1 + 2 * number, true));
         let session = &ran.records()[0].event;
