@@ -240,6 +240,8 @@ impl Settings {
         // Who names the tools gets those. There is one way to change files; a model with two wavers between them.
         let is_chosen = |name: &str| match name {
             "apply_patch" => takes_patches,
+            // Without commands there are none in the background.
+            "bash_output" | "bash_kill" => !permission.forbid("bash"),
             "edit" | "write" => !takes_patches || specs.iter().all(|spec| spec.name != "apply_patch"),
             _ => true,
         };

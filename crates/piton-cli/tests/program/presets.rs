@@ -112,5 +112,5 @@ fn opencodes_model_is_told_of_fields_by_the_names_it_knows() {
     assert!(fields("read").contains(&"filePath".to_owned()) && fields("write").contains(&"filePath".to_owned()));
     assert!(fields("grep").contains(&"path".to_owned()) && fields("grep").contains(&"include".to_owned()));
     let edit = body["tools"].to_string();
-    assert!(edit.contains("oldString must occur") && !edit.contains("old_string"), "{edit}");
+    assert!(edit.contains("oldString must name") && !edit.contains("old_string"), "{edit}");
 }
