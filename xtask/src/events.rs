@@ -10,6 +10,7 @@ const FILE: &str = "docs/events.md";
 const SOURCES: &[&str] = &[
     "event",
     "question",
+    "inquiry",
     "todo",
     "call",
     "message",
@@ -19,6 +20,7 @@ const SOURCES: &[&str] = &[
     "budget",
     "policy",
     "permission",
+    "effort",
     "configure",
     "progress",
     "retry",

@@ -20,7 +20,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("piton-models", &["piton-core", "piton-http"]),
     ("piton-tools", &["piton-core", "piton-http", "piton-sandbox", "piton-shell"]),
     ("piton-engine", &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools"]),
-    ("piton-cli", &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools", "piton-engine"]),
+    ("piton-tui", &["piton-core"]),
+    (
+        "piton-cli",
+        &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools", "piton-engine", "piton-tui"],
+    ),
     ("piton-testkit", &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools", "piton-engine"]),
 ];
 /// What `piton-core` may use: nothing that does IO.

@@ -52,7 +52,9 @@ const LOG: &str = "Log";
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Give the agent a task in this folder and watch it work. `piton "fix the test"` does the same
+    /// Talk with the agent in this terminal. `piton` alone does the same, and so does `piton "fix the test"`
+    Chat(Box<RunArgs>),
+    /// Give the agent one task in this folder, watch it work, and exit
     #[command(alias = "exec")]
     Run(Box<RunArgs>),
     /// Watch the agent fix a failing test in a sample project. The model is a recording, everything else is real
@@ -68,6 +70,28 @@ pub(crate) enum Command {
     Context(ContextArgs),
     /// List available models
     Models(ModelsArgs),
+    /// List the agents that can be called, and where each comes from
+    Agent {
+        /// Show this one whole
+        name: Option<String>,
+        /// Print one JSON object per agent
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the slash commands, and where each comes from
+    #[command(name = "command")]
+    Slash {
+        /// Show this one whole
+        name: Option<String>,
+        /// Print one JSON object per command
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the skills, show one, or check one by the rules of agentskills.io
+    ///
+    /// A skill is a folder with a file SKILL.md, in .piton/skills, .agents/skills, .claude/skills or .opencode/skills of the
+    /// repository, in skills beside the configuration, in ~/.agents/skills, ~/.claude/skills or ~/.config/opencode/skills.
+    Skill(SkillArgs),
     /// List the presets: the loop rules of five agents as data, each number with its unit and its source
     Presets {
         /// Only this one
@@ -167,8 +191,8 @@ pub(crate) struct SandboxArgs {
 pub(crate) struct RunArgs {
     /// The task; `-` reads it from standard input. Piped input is added to a task as context
     pub(crate) prompt: Option<String>,
-    /// Run a slash command: the task is the text of `.piton/commands/NAME.md` (or `.opencode`, `.claude`) in this folder or
-    /// above, with the prompt's words as its `$1`, `$2`, … and `$ARGUMENTS`
+    /// Run a slash command: the task is the template in `.piton/commands/NAME.md` (or `.agents`, `.claude`, `.opencode`) in this
+    /// folder or above, or of your own, with the prompt's words as its `$1`, `$2`, … and `$ARGUMENTS`
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Option<String>,
     /// Run every tool without asking
@@ -220,6 +244,12 @@ pub(crate) struct RunArgs {
     /// Show what commands print, as it comes
     #[arg(short, long, conflicts_with = "quiet", help_heading = OUTPUT)]
     pub(crate) verbose: bool,
+    /// In a conversation, only append lines, for a screen reader: no boxes, no spinner, nothing drawn twice
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) screen_reader: bool,
+    /// In a conversation, use the whole screen in place of the scrollback
+    #[arg(long, conflicts_with = "screen_reader", help_heading = OUTPUT)]
+    pub(crate) full: bool,
 }
 
 /// Flags that are settings: the topmost layer of the configuration.
@@ -228,6 +258,9 @@ pub(crate) struct SettingFlags {
     /// Model to use, as provider/name (see `piton models`). `a/x,b/y` falls back to b/y if a/x gives no reply
     #[arg(short, long, value_name = "PROVIDER/NAME[,…]", help_heading = MODEL)]
     pub(crate) model: Option<String>,
+    /// Agent that runs the session: its words, tools, rules and model (see `piton agent`). `plan` plans and changes nothing
+    #[arg(long, value_name = "NAME", help_heading = MODEL)]
+    pub(crate) agent: Option<String>,
     /// For models without native tool calls: `use_tool` or `hermes` teaches them to call tools in plain text; `look` only
     /// finds calls that the server leaves in the text (docs/text-tools.md)
     #[arg(long, value_name = "HOW", value_parser = text_tools, help_heading = MODEL)]
@@ -303,6 +336,7 @@ impl SettingFlags {
         let word = |word: &String| Value::from(word.as_str());
         let keys = [
             self.model.as_ref().map(|model| key("--model", &["model"], word(model))),
+            self.agent.as_ref().map(|agent| key("--agent", &["agent"], word(agent))),
             self.text_tools.as_ref().map(|how| key("--text-tools", &["answers", "text_tools"], word(how))),
             self.effort.as_ref().map(|level| key("--effort", &["answers", "effort"], word(level))),
             self.max_output.map(|most| key("--max-output", &["answers", "max_output"], number(most.into()))),
@@ -509,7 +543,15 @@ pub(crate) enum SessionCommand {
         /// The model, as provider/name; `a/x,b/y` falls back to b/y if a/x gives no reply
         model: String,
     },
-    /// Switch a session to another permission mode, from its next turn on, also while another piton runs it
+    /// Change the reasoning effort of a session, from its next step on, also while another piton runs it
+    Effort {
+        /// The session: an id or its beginning, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// none, minimal, low, medium, high, xhigh or max; a model uses the nearest level it has
+        level: Effort,
+    },
+    /// Switch a session to another permission mode, from its next step on, also while another piton runs it
     Mode {
         /// The session: an id or its beginning, a title, last, -2
         #[arg(allow_negative_numbers = true)]
@@ -569,6 +611,20 @@ pub(crate) enum SessionCommand {
         #[arg(required = true, value_name = "TASK")]
         tasks: Vec<String>,
         /// Print one JSON object per command
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a shell command of your own in a session, beside its turn if one is under way
+    Shell {
+        /// The session: an id or its beginning, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// The command, as one word
+        command: String,
+        /// Keep the command and its output from the model
+        #[arg(long)]
+        private: bool,
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
@@ -691,6 +747,9 @@ pub(crate) struct ListArgs {
     /// Show at most this many
     #[arg(short = 'n', long, default_value_t = 20)]
     pub(crate) limit: usize,
+    /// Show the sessions of subagents too
+    #[arg(long)]
+    pub(crate) tree: bool,
     /// Print one JSON object per session
     #[arg(long)]
     pub(crate) json: bool,
@@ -863,6 +922,38 @@ pub(crate) struct ModelsArgs {
     /// Print one JSON object per model
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `piton skill`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct SkillArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<SkillCommand>,
+    /// Show this one whole
+    pub(crate) name: Option<String>,
+    /// Print one JSON object per skill
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `piton skill …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillCommand {
+    /// List the skills and where each comes from
+    List {
+        /// Show those too that another of their name comes before
+        #[arg(long)]
+        all: bool,
+        /// Print one JSON object per skill
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a skill by the rules of agentskills.io
+    Validate {
+        /// Its folder, or its SKILL.md
+        path: PathBuf,
+    },
 }
 
 /// `piton config …`.

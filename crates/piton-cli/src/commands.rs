@@ -1,5 +1,8 @@
 //! One file per command: what it does when it is typed. `run` has a folder of its own.
 
+pub(crate) mod agent;
+pub(crate) mod command;
+pub(crate) mod skill;
 pub(crate) mod auth;
 pub(crate) mod branches;
 pub(crate) mod compact;

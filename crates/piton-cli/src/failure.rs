@@ -4,11 +4,11 @@
 //! the hints. `out::report` renders it, for people and as JSON; the exit code follows from the kind.
 
 use piton_engine::assemble::{AssembleError, Trouble};
+use piton_engine::commands::CommandError;
 use piton_engine::compaction::CompactError;
 use piton_engine::config::layers::LayerError;
 use piton_engine::config::trust::TrustError;
 use piton_engine::config::{ConfigError, NoPreset};
-use piton_engine::context::commands::CommandError;
 use piton_engine::control::ControlError;
 use piton_engine::engine::EngineError;
 use piton_engine::export::json::NotAnExport;
@@ -212,7 +212,7 @@ impl Known for EngineError {
             Self::Journal(error) => error.advice(),
             Self::Broken(error) => error.advice(),
             Self::Closed => Advice::none(FailureKind::Internal),
-            Self::PromptRefused { .. } => Advice::none(FailureKind::User),
+            Self::PromptRefused { .. } | Self::CommandRefused { .. } => Advice::none(FailureKind::User),
             Self::AtRest => Advice::of(FailureKind::User, "Say what comes next:  piton run --continue \"…\""),
             Self::NotBegun(_) | Self::NotOpen { .. } | Self::Refused(_) => Advice::none(FailureKind::User),
             Self::TooMany { .. } | Self::TooLarge { .. } => Advice::none(FailureKind::User),
@@ -220,6 +220,7 @@ impl Known for EngineError {
             Self::Fork(error) => error.advice(),
             Self::Rewind(error) => error.advice(),
             Self::Compact(error) => error.advice(),
+            Self::Shell(_) => Advice::none(FailureKind::User),
             // Of this version's own making, or of a later one's.
             Self::Unknown(_) | _ => Advice::none(FailureKind::Internal),
         }
@@ -263,7 +264,7 @@ impl Known for LibraryError {
 impl Known for RewindError {
     fn advice(&self) -> Advice {
         match self {
-            Self::MidTurn => Advice::of(FailureKind::Busy, "`piton session cancel ID` stops it."),
+            Self::MidTurn | Self::Shell => Advice::of(FailureKind::Busy, "`piton session cancel ID` stops it."),
             Self::NotSoMany { .. } | Self::NothingToRedo => {
                 Advice::of(FailureKind::User, "`piton session tree ID` shows the turns of a session.")
             }

@@ -4,6 +4,7 @@
 //! `report` holds the words and exit codes, `view` draws a running turn, `surroundings` is all that is read from outside.
 
 mod cassettes;
+mod chat;
 mod cli;
 mod commands;
 mod editor;
@@ -18,7 +19,8 @@ mod upkeep;
 
 use crate::cli::{Cli, Command, Format};
 use crate::commands::{
-    auth, config, context, demo, doctor, man, models, permission, presets, sandbox, sessions, trust, undo,
+    agent, auth, command, config, context, demo, doctor, man, models, permission, presets, sandbox, sessions, skill,
+    trust, undo,
 };
 use crate::failure::Failure;
 use crate::out::{report, view};
@@ -26,6 +28,7 @@ use crate::surroundings::Surroundings;
 use clap::CommandFactory;
 use piton_tools::spawn::Env;
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads argv, and a runner's environment")]
@@ -42,7 +45,7 @@ fn main() -> ExitCode {
     // Where this cannot be had, tools still do not inherit them.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
-    let cli = match typed::parse(std::env::args_os()) {
+    let cli = match typed::parse(std::env::args_os(), at_terminal()) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
@@ -51,13 +54,18 @@ fn main() -> ExitCode {
     }
     match ensure_files().and_then(|()| tokio::runtime::Builder::new_current_thread().enable_all().build()) {
         Ok(runtime) => {
-            let code = runtime.block_on(obey(cli.command));
+            let code = runtime.block_on(start(cli.command));
             // Whatever still runs (a thread that reads the terminal) is not waited for.
             runtime.shutdown_background();
             ExitCode::from(code)
         }
         Err(error) => ExitCode::from(report::failure(&Failure::from(error).context("cannot start"))),
     }
+}
+
+/// Whether a person sits here who reads what is printed and can type.
+fn at_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
 /// The runtime needs some files, and panics where it cannot have them.
@@ -67,31 +75,44 @@ fn ensure_files() -> std::io::Result<()> {
     files.collect::<Result<Vec<_>, _>>().map(drop)
 }
 
-async fn obey(command: Command) -> u8 {
-    let fail = match &command {
+async fn start(command: Command) -> u8 {
+    match Surroundings::read() {
+        Ok(around) => Box::pin(obey(command, &around)).await,
+        Err(error) => failing(&command)(&error),
+    }
+}
+
+/// How a command says that it failed.
+fn failing(command: &Command) -> fn(&Failure) -> u8 {
+    match command {
         Command::Run(args) if args.format != Format::Text => report::failure_as_json,
         _ => report::failure,
-    };
-    let around = match Surroundings::read() {
-        Ok(around) => around,
-        Err(error) => return fail(&error),
-    };
+    }
+}
+
+/// Does what a command says, and returns the exit code.
+async fn obey(command: Command, around: &Surroundings) -> u8 {
+    let fail = failing(&command);
     let result = match command {
+        Command::Chat(args) => Box::pin(chat::chat(*args, around)).await,
         Command::Run(args) => run::run(*args, around).await,
         Command::Demo(args) => demo::demo(args, around).await,
-        Command::Undo(args) => undo::undo(args, &around).await,
-        Command::Redo(args) => undo::redo(args, &around).await,
-        Command::Session(command) => sessions::session(command, &around).await,
-        Command::Context(args) => context::context(&args, &around),
-        Command::Models(args) => models::models(&args, &around).await,
+        Command::Undo(args) => undo::undo(args, around).await,
+        Command::Redo(args) => undo::redo(args, around).await,
+        Command::Session(command) => Box::pin(sessions::session(command, around)).await,
+        Command::Context(args) => context::context(&args, around),
+        Command::Models(args) => models::models(&args, around).await,
+        Command::Agent { name, json } => agent::agents(name.as_deref(), json, around),
+        Command::Slash { name, json } => command::commands(name.as_deref(), json, around),
+        Command::Skill(args) => skill::skill(&args, around),
         Command::Presets { name, json } => presets::presets(name.as_deref(), json),
-        Command::Auth(command) => auth::auth(command, &around).await,
-        Command::Permission(command) => permission::permission(command, &around).await,
-        Command::Config(command) => config::config(command, &around),
-        Command::Trust(args) => trust::trust(&args, &around),
-        Command::Doctor { sandbox: true } => sandbox::prove(&around).await,
-        Command::Doctor { sandbox: false } => doctor::doctor(&around).await,
-        Command::Sandbox(args) => sandbox::sandbox(&args, &around).await,
+        Command::Auth(command) => auth::auth(command, around).await,
+        Command::Permission(command) => permission::permission(command, around).await,
+        Command::Config(command) => config::config(command, around),
+        Command::Trust(args) => trust::trust(&args, around),
+        Command::Doctor { sandbox: true } => sandbox::prove(around).await,
+        Command::Doctor { sandbox: false } => doctor::doctor(around).await,
+        Command::Sandbox(args) => sandbox::sandbox(&args, around).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "piton", &mut script);

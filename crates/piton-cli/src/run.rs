@@ -34,10 +34,10 @@ use piton_core::client::{Prompt, Report};
 use piton_engine::engine::{Engine, EngineError, Handle};
 
 /// Runs one turn, or what is said on standard input, and returns the exit code.
-pub(crate) async fn run(args: RunArgs, around: Surroundings) -> Result<u8> {
+pub(crate) async fn run(args: RunArgs, around: &Surroundings) -> Result<u8> {
     let engine = Engine::open(&around.machine.data_dir);
-    let order = order::resolve(&args, &engine, &around)?;
-    talk::talk(order, &engine, &around).await
+    let order = order::resolve(&args, &engine, around)?;
+    talk::talk(order, &engine, around).await
 }
 
 /// Says something in a session, shows what comes of it in a view, and closes the session. The report, unless it was stopped

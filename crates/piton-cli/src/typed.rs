@@ -12,10 +12,25 @@ use std::ffi::OsString;
 /// Options that may stand before a command and take a value.
 const GLOBAL: [&str; 2] = ["--log-file", "--debug"];
 
+/// Flags by which somebody wants one answer and no conversation.
+const RUN_ONLY: [&str; 12] = [
+    "-p",
+    "--print",
+    "-q",
+    "--quiet",
+    "-v",
+    "--verbose",
+    "--format",
+    "--output-format",
+    "--input-format",
+    "--output-schema",
+    "--record",
+    "--command",
+];
+
 /// Flags of other agents, and what to type here.
-const FLAGS: [(&str, &str); 33] = [
+const FLAGS: [(&str, &str); 32] = [
     ("--add-dir", "not there yet; start piton in the folder above both"),
-    ("--agent", "not there yet"),
     ("--allow-all-tools", "--yes runs every tool without asking"),
     ("--allowed-tools", "--allow TOOL, once for each tool"),
     ("--allowedTools", "--allow TOOL, once for each tool"),
@@ -41,7 +56,7 @@ const FLAGS: [(&str, &str); 33] = [
     ("--max-session-turns", "--max-steps N"),
     ("--max-turns", "--max-steps N"),
     ("--mcp-config", "not there yet"),
-    ("--permission-mode", "--yes runs every tool without asking, --allow and --deny name tools"),
+    ("--permission-mode", "--mode ask, accept-edits, plan or auto"),
     ("--session", "--resume ID"),
     ("--session-id", "--resume ID"),
     ("--skip-git-repo-check", "leave it out: piton works in any folder"),
@@ -50,10 +65,9 @@ const FLAGS: [(&str, &str); 33] = [
 ];
 
 /// Commands of other agents, and what to type here.
-const COMMANDS: [(&str, &str); 19] = [
-    ("agents", "not there yet"),
+const COMMANDS: [(&str, &str); 18] = [
+    ("agents", "piton agent"),
     ("ask", "piton run \"…\""),
-    ("chat", "piton run \"…\", then piton -c \"…\" to go on"),
     ("continue", "piton -c"),
     ("export", "piton session export"),
     ("history", "piton session list"),
@@ -72,20 +86,30 @@ const COMMANDS: [(&str, &str); 19] = [
     ("upgrade", "install it again, the way you did (docs/install.md)"),
 ];
 
-/// What was typed, understood. The error is ready to be printed.
-pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Error> {
-    let args = with_command(args.into_iter().collect());
+/// What was typed, understood. The error is ready to be printed. At a terminal a task without a command begins a
+/// conversation, elsewhere it is run.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>, at_terminal: bool) -> Result<Cli, Error> {
+    let args = with_command(args.into_iter().collect(), at_terminal);
     Cli::try_parse_from(&args).map_err(with_our_words)
 }
 
-/// The same with `run` in its place, where no command was named but a task, or a flag that only a run has.
-fn with_command(mut args: Vec<OsString>) -> Vec<OsString> {
-    let Some(at) = first_word(&args) else { return args };
+/// The same with `chat` or `run` in its place, where no command was named but a task, or a flag that only these have.
+fn with_command(mut args: Vec<OsString>, at_terminal: bool) -> Vec<OsString> {
+    let is_of_run = |arg: &OsString| {
+        let arg = arg.to_string_lossy();
+        RUN_ONLY.contains(&arg.split('=').next().unwrap_or_default())
+    };
+    let talks = at_terminal && !args.iter().any(is_of_run);
+    let command = if talks { "chat" } else { "run" };
+    let Some(at) = first_word(&args) else {
+        args.extend(talks.then(|| command.into()));
+        return args;
+    };
     let word = args[at].to_string_lossy();
     if word == "resume" {
-        args.splice(at..=at, ["run".into(), "--resume".into()]);
+        args.splice(at..=at, [command.into(), "--resume".into()]);
     } else if is_task(&word) || is_flag_of_run(&word) {
-        args.insert(at, "run".into());
+        args.insert(at, command.into());
     }
     args
 }
@@ -164,7 +188,7 @@ mod tests {
 
     fn typed(words: &[&str]) -> Result<Cli, String> {
         let args = std::iter::once("piton").chain(words.iter().copied()).map(OsString::from);
-        parse(args).map_err(|error| error.render().to_string())
+        parse(args, false).map_err(|error| error.render().to_string())
     }
 
     fn run(words: &[&str]) -> RunArgs {

@@ -6,11 +6,13 @@
 //!             └──── 6 (head moved to 3) ── 7 ── 8
 //! ```
 //!
-//! Also here: the turns of that path, as undo sees them, and the tree of all turns, as people see it.
+//! Also here: the turns of that path, as undo sees them, and the tree of all turns, as people see it. What the user has run
+//! themselves between two turns ([`crate::shell`]) is one of them, so that it can be taken back; what a turn begins beside
+//! belongs to that turn.
 
 use crate::event::{Event, Moment, Record, Trigger, TurnEnd};
-use crate::ids::Seq;
-use crate::message::{Part, prose};
+use crate::ids::{CallId, MessageId, Seq};
+use crate::message::prose;
 
 /// The path from the head of a journal back to its beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,60 +80,135 @@ pub struct Trees {
 /// All turns of a journal in the order in which they started, abandoned ones included.
 pub fn turns(records: &[Record]) -> Vec<TurnSpan> {
     let path = Path::of(records);
-    let mut spans: Vec<TurnSpan> = Vec::new();
-    // Positions in `spans`: the turn at the head, and for each event the turn that it belongs to or follows.
-    let mut head: Option<usize> = None;
+    let mut walk = Walk::default();
+    // For each event the turn that it belongs to or follows.
     let mut turn_at: Vec<Option<usize>> = Vec::with_capacity(records.len());
-    let mut spoken: Vec<&[Part]> = Vec::new();
     for record in records {
         if let Some(to) = moved_to(&record.event) {
             let index = usize::try_from(to).unwrap_or(usize::MAX).wrapping_sub(1);
-            head = turn_at.get(index).copied().flatten();
-            spoken.clear();
+            walk.go_to(turn_at.get(index).copied().flatten());
         }
+        walk.hear(record, path.contains(record.seq));
+        turn_at.push(walk.head);
+    }
+    walk.spans
+}
+
+/// The turns so far, on the way through a journal.
+#[derive(Default)]
+struct Walk<'r> {
+    spans: Vec<TurnSpan>,
+    /// The turn at the head, among them.
+    head: Option<usize>,
+    spoken: Vec<(&'r MessageId, String)>,
+    /// The user's own commands that run.
+    own: Vec<&'r CallId>,
+    /// Whether the turn at the head is theirs.
+    is_own: bool,
+}
+
+impl<'r> Walk<'r> {
+    fn go_to(&mut self, head: Option<usize>) {
+        (self.head, self.is_own) = (head, false);
+        self.spoken.clear();
+    }
+
+    fn hear(&mut self, record: &'r Record, on_path: bool) {
         match &record.event {
-            Event::UserSpoke { parts, .. } => spoken.push(parts),
+            Event::UserSpoke { message, parts, typed, .. } => {
+                self.spoken.push((message, typed.clone().unwrap_or_else(|| prose(parts))));
+            }
+            Event::MessageUnqueued { message } => self.spoken.retain(|(said, _)| *said != message),
             Event::TurnStarted { turn, .. } => {
-                let prompt = spoken.drain(..).map(prose).collect::<Vec<_>>().join("\n");
-                spans.push(TurnSpan {
-                    turn: *turn,
-                    started: record.seq,
-                    last: record.seq,
-                    follows: head.map(|at| spans[at].turn),
-                    prompt,
-                    end: None,
-                    files: None,
-                    on_path: path.contains(record.seq),
-                });
-                head = Some(spans.len() - 1);
+                let spoken: Vec<String> = self.spoken.drain(..).map(|(_, words)| words).collect();
+                let prompt = spoken.join("\n");
+                // What still runs, or is still to be put down, goes on beside the turn and is taken back with it.
+                let is_joined =
+                    self.is_own && (!self.own.is_empty() || self.at_head().is_some_and(|own| own.is_unsealed()));
+                match self.at_head().filter(|_| is_joined) {
+                    Some(own) => own.grow_into(*turn, &prompt),
+                    None => self.begin(*turn, record.seq, prompt, on_path),
+                }
+                self.is_own = false;
+            }
+            Event::UserRan { call, command, turn, .. } => self.user_ran(record, call, command, *turn, on_path),
+            Event::CallSettled { call, .. } if self.own.contains(&call) => {
+                self.own.retain(|running| *running != call);
+                if self.is_own && self.own.is_empty() {
+                    self.end(TurnEnd::Completed, record.seq);
+                }
             }
             Event::SnapshotTaken { moment, tree, .. } => {
-                if let Some(at) = head {
-                    spans[at].take_snapshot(*moment, tree.as_ref());
+                let is_own = self.is_own;
+                if let Some(span) = self.at_head() {
+                    span.take_snapshot(*moment, tree.as_ref());
+                    if is_own {
+                        span.last = record.seq;
+                    }
                 }
             }
             // Made between turns, it belongs to the one before: who goes on from there has the summary.
             Event::CompactionFinished { trigger: Trigger::Asked | Trigger::Edited, .. } => {
-                if let Some(at) = head {
-                    spans[at].last = record.seq;
+                if let Some(span) = self.at_head() {
+                    span.last = record.seq;
                 }
             }
-            Event::TurnEnded { end, .. } => {
-                if let Some(at) = head {
-                    (spans[at].end, spans[at].last) = (Some(*end), record.seq);
-                }
-            }
+            Event::TurnEnded { end, .. } => self.end(*end, record.seq),
             _ => {}
         }
-        if let Some(open) = head.map(|at| &mut spans[at]).filter(|span| span.end.is_none()) {
+        if let Some(open) = self.at_head().filter(|span| span.end.is_none()) {
             open.last = record.seq;
         }
-        turn_at.push(head);
     }
-    spans
+
+    fn at_head(&mut self) -> Option<&mut TurnSpan> {
+        self.spans.get_mut(self.head?)
+    }
+
+    fn begin(&mut self, turn: u32, started: Seq, prompt: String, on_path: bool) {
+        let follows = self.at_head().map(|span| span.turn);
+        self.spans.push(TurnSpan { turn, started, last: started, follows, prompt, end: None, files: None, on_path });
+        self.head = Some(self.spans.len() - 1);
+    }
+
+    fn end(&mut self, end: TurnEnd, seq: Seq) {
+        if let Some(span) = self.at_head() {
+            (span.end, span.last) = (Some(end), seq);
+        }
+    }
+
+    fn user_ran(&mut self, record: &Record, call: &'r CallId, command: &str, turn: Option<u32>, on_path: bool) {
+        self.own.push(call);
+        let words = format!("!{command}");
+        match turn {
+            Some(turn) => {
+                self.begin(turn, record.seq, words, on_path);
+                self.is_own = true;
+            }
+            // It runs behind another, or beside a turn.
+            None if self.is_own => {
+                if let Some(span) = self.at_head() {
+                    span.prompt.push('\n');
+                    span.prompt.push_str(&words);
+                }
+            }
+            None => {}
+        }
+    }
 }
 
 impl TurnSpan {
+    /// The workspace before it was put down, and after it not yet.
+    fn is_unsealed(&self) -> bool {
+        self.files.as_ref().is_some_and(|trees| trees.after.is_none())
+    }
+
+    /// A turn begins while what the user has run is not over.
+    fn grow_into(&mut self, turn: u32, prompt: &str) {
+        (self.turn, self.end) = (turn, None);
+        self.prompt.push_str(&format!("\n{prompt}"));
+    }
+
     fn take_snapshot(&mut self, moment: Moment, tree: Option<&String>) {
         match (moment, &mut self.files) {
             (Moment::Before, None) => self.files = Some(Trees { before: tree.cloned(), after: None }),

@@ -38,6 +38,7 @@ struct Now {
     asked_ms: TimeMs,
     compacted: bool,
     rewound: bool,
+    other_agent: bool,
     forbids_calls: bool,
 }
 
@@ -72,6 +73,8 @@ pub enum Miss {
     Compacted,
     /// Turns were taken back, or brought back.
     Rewound,
+    /// Another agent runs the session, or its mode offers other tools.
+    AgentChanged,
     /// This segment was another one than before: ours, whatever the reason.
     PrefixChanged {
         /// Its place in the request, from 0.
@@ -139,6 +142,9 @@ impl CacheLedger {
             Event::StepStarted { kind, .. } => {
                 (self.now.asked_ms, self.now.forbids_calls) = (record.at_ms, *kind == StepKind::WrapUp);
             }
+            Event::SettingsChanged { changed, .. } => {
+                self.now.other_agent |= changed.agent.is_some() || changed.mode.is_some();
+            }
             Event::BackoffPassed { .. } => self.now.asked_ms = record.at_ms,
             Event::ContextPruned { .. } => self.now.compacted = true,
             Event::CompactionFinished { asked, .. } => {
@@ -176,6 +182,8 @@ impl CacheLedger {
         self.model.clone_from(&self.now.model);
         self.replied_ms = record.at_ms;
         (self.now.compacted, self.now.rewound) = (false, false);
+        // In a turn it waits for the next.
+        self.now.other_agent &= prompt.kept > 0;
         reading
     }
 
@@ -185,6 +193,7 @@ impl CacheLedger {
             Some(_) if self.model != self.now.model => Miss::ModelChanged,
             Some(_) if self.now.compacted => Miss::Compacted,
             Some(_) if self.now.rewound => Miss::Rewound,
+            Some(changed) if self.now.other_agent && changed.kind == SegmentKind::Frame => Miss::AgentChanged,
             Some(changed) => Miss::PrefixChanged { segment: prompt.kept, kind: changed.kind },
             None if self.now.forbids_calls => Miss::CallsForbidden,
             None => Miss::NotKept { idle_ms },

@@ -1,6 +1,8 @@
 //! Tools as the loop sees them: what a tool declares, what a call carries, what came of it.
 
-use crate::ids::CallId;
+use crate::budget::Bound;
+use crate::ids::{CallId, SessionId};
+use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -225,6 +227,9 @@ pub struct CommandPart {
     /// Files that it may open: named by words whose role is not known, or in its code. Absolute paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub may_open: Vec<String>,
+    /// Folders of which it opens whatever lies below: `folder`, an absolute path, `names`, if only such, and whether `hidden` ones, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub below: Vec<piton_shell::Below>,
 }
 
 impl CommandPart {
@@ -241,6 +246,7 @@ impl CommandPart {
             writes: Vec::new(),
             own_writes: Vec::new(),
             may_open: Vec::new(),
+            below: Vec::new(),
             unresolved_paths: Vec::new(),
             hosts: Vec::new(),
             through: self.through.clone(),
@@ -254,9 +260,10 @@ impl CommandPart {
 impl From<piton_shell::Part> for CommandPart {
     fn from(part: piton_shell::Part) -> Self {
         let is_harmless = part.effect == piton_shell::Effect::ChangesNothing;
-        let piton_shell::Part { words, names, through, unresolved, risky, code, own_writes, may_open, .. } = part;
+        let piton_shell::Part { words, names, through, unresolved, risky, code, own_writes, may_open, below, .. } =
+            part;
         let names = names.into_iter().filter(|name| words.first() != Some(name)).collect();
-        Self { words, names, through, unresolved, risky, is_harmless, code, writes: own_writes, may_open }
+        Self { words, names, through, unresolved, risky, is_harmless, code, writes: own_writes, may_open, below }
     }
 }
 
@@ -354,6 +361,31 @@ pub struct Outcome {
     /// What the model looks at beside the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Picture>,
+    /// What a subagent has used for it, where one answered it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegated: Option<Box<Delegated>>,
+}
+
+/// What a subagent has used for a call, those that it has called included. It counts as used by the call's own turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delegated {
+    /// Its session.
+    pub session: SessionId,
+    /// Tokens of all model calls.
+    pub usage: Usage,
+    /// Money, in millionths of a US dollar; `None` when no call had a known price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// Model calls whose cost is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unpriced_calls: u32,
+    /// The most that it can have used: what is known, and the worst of what is not.
+    pub at_most: Bound,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What an outcome says of a command in the background.
@@ -450,6 +482,7 @@ impl Outcome {
             duration_ms: 0,
             task: None,
             pictures: Vec::new(),
+            delegated: None,
         }
     }
 

@@ -13,6 +13,7 @@ mod wanted;
 pub use now::{Now, Stage};
 pub use wanted::{Answer, Want, Wanted};
 
+use crate::call::Outcome;
 use crate::changes::Restored;
 pub use crate::configure::Configure;
 use crate::ending::{TurnEnd, Why};
@@ -43,8 +44,14 @@ pub enum Request {
     Prompt(Prompt),
     /// Go on with a turn that was cut off. Answered when it is over.
     GoOn {},
-    /// Stop the turn under way. Answered when it is over.
+    /// Stop the turn under way. Answered when it is over. What waits goes on waiting, for the next word that is said.
     Cancel {},
+    /// Take messages back that wait and that no step has read. Refused where a message that is named does not wait.
+    Unqueue {
+        /// Which; without, all that somebody said and that can be taken back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<MessageId>,
+    },
     /// Finish the call that runs, and start nothing new.
     Pause {},
     /// Go on after a pause.
@@ -79,8 +86,25 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tools: Vec<String>,
     },
-    /// Change the model, the permission mode or the tools. Holds from the next turn on. Answered when it is durable.
+    /// Change the model, the permission mode, the effort or the tools. Mode and effort hold from the next step on, the rest
+    /// from the next turn on ([`Configure::split`]). Answered when it is durable.
     Configure(Configure),
+    /// Run a command of the user's own, at rest or beside a turn ([`crate::shell`]). Only what a rule forbids is refused: who
+    /// types a command need not be asked about it. Answered when it is over.
+    Shell {
+        /// The command.
+        command: String,
+        /// Whether the model never hears of it.
+        #[serde(default)]
+        keep_from_model: bool,
+    },
+    /// Let commands that run go on in the background: their calls are settled, the turn goes on. Answered at once; what comes of
+    /// it is on record.
+    Background {
+        /// The call; without, every `bash` that runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+    },
     /// Make a session that goes on from where this one was.
     Fork {
         /// The end of a turn; without, the last.
@@ -120,9 +144,12 @@ fn beginning() -> Seq {
 /// Something said in a session.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Prompt {
-    /// A person's words, in which `@` refers to files.
+    /// A person's words, in which `@` refers to files; with a command, those behind its name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
+    /// A command of the repository's or the user's, by its name: its template makes the message of the words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// Text that comes with it and in which `@` refers to nothing: what was piped in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
@@ -153,9 +180,9 @@ impl Prompt {
         self.text.len() + self.beside.as_ref().map_or(0, String::len) + parts
     }
 
-    /// The message that the model gets.
+    /// The message that the model gets; with a command, what stands behind the part that its template makes.
     pub fn message_parts(&self) -> Vec<Part> {
-        let text = Some(&self.text).filter(|text| !text.is_empty());
+        let text = Some(&self.text).filter(|text| !text.is_empty() && self.command.is_none());
         text.into_iter().chain(&self.beside).map(Part::text).chain(self.parts.iter().cloned()).collect()
     }
 }
@@ -275,6 +302,11 @@ pub enum Reply {
         #[serde(flatten)]
         report: Report,
     },
+    /// Messages are out of the queue.
+    Unqueued {
+        /// Each of them, the oldest first; none where nothing waited.
+        messages: Vec<Unqueued>,
+    },
     /// Whether the session is paused now.
     State {
         /// Whether nothing new is started.
@@ -312,8 +344,20 @@ pub enum Reply {
         /// The position of that in the journal.
         seq: Seq,
     },
-    /// The session is run otherwise from its next turn on.
+    /// The session is run otherwise.
     Configured(Configured),
+    /// A command of the user's is over.
+    Ran {
+        /// The call that it was.
+        call: CallId,
+        /// What came of it.
+        outcome: Box<Outcome>,
+    },
+    /// These calls were asked to let their commands go on in the background.
+    Leaving {
+        /// Each of them; none where no command runs.
+        calls: Vec<CallId>,
+    },
     /// There is a new session.
     Forked {
         /// Which.
@@ -336,6 +380,21 @@ pub struct Accepted {
     pub seq: Seq,
 }
 
+/// A message that was taken out of the queue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Unqueued {
+    /// Which.
+    pub message: MessageId,
+    /// What was said, without what Piton put beside it: text and images. Known secrets are taken out of it, as of all
+    /// that is on record.
+    pub parts: Vec<Part>,
+    /// When the model would have read it.
+    pub delivery: Delivery,
+    /// Where it is on record that it was taken back; none where the message itself was not on record yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<Seq>,
+}
+
 /// Room that was made in the context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compacted {
@@ -349,14 +408,17 @@ pub struct Compacted {
     pub tokens_after: u64,
 }
 
-/// How a session is run from its next turn on.
+/// How a session is run from here on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configured {
     /// The position of the change in the journal.
     pub seq: Seq,
     /// What was changed; the model by its whole name.
     pub changed: Configure,
-    /// Whether a turn is under way, which goes on as it began.
+    /// Whether a turn is under way that goes by what it can of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_once: bool,
+    /// Whether some of it waits for the end of that turn.
     pub after_turn: bool,
     /// What a person should know of the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -80,6 +80,14 @@ pub enum Event {
         parts: Vec<Part>,
         /// When the model reads it.
         delivery: Delivery,
+        /// What the person typed, where a command's template made these words of it: `/fix 12`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        typed: Option<String>,
+    },
+    /// A message that waited was taken out of the queue again. No step has read it, and none will.
+    MessageUnqueued {
+        /// Which.
+        message: MessageId,
     },
     /// A turn began, for the oldest message waiting.
     TurnStarted {
@@ -259,12 +267,42 @@ pub enum Event {
         /// Which call.
         call: CallId,
     },
+    /// A call has a session of its own: a subagent's. Durable before that session is made, so that it is never made twice,
+    /// and before the call begins to wait for it.
+    Delegated {
+        /// Which call.
+        call: CallId,
+        /// The session that answers it; one that was there before where its conversation goes on.
+        child: SessionId,
+        /// The agent that it is run by.
+        agent: String,
+    },
     /// A call has its one result.
     CallSettled {
         /// Which call.
         call: CallId,
         /// Its outcome.
         outcome: Outcome,
+    },
+    /// The user runs a command themselves. It is a call of `bash`, which starts and is settled as any call is
+    /// ([`crate::shell`]); this is its beginning, and no model made it.
+    UserRan {
+        /// The call's id.
+        call: CallId,
+        /// The command.
+        command: String,
+        /// Whether the model never hears of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        keep_from_model: bool,
+        /// Between turns: the number that it has among them, so that it can be taken back as one of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<u32>,
+        /// Whether the workspace is put down before it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        snapshot: bool,
+        /// The message that it is run for: its command's template has the output in it. The model reads it there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<MessageId>,
     },
     /// A command in the background is over. Recorded once, by whichever process has the session when that is known.
     TaskEnded {
@@ -442,12 +480,16 @@ pub enum Event {
         /// The tools that it was allowed for; empty for all of them.
         tools: Vec<String>,
     },
-    /// How the session is run was changed, from its next turn on.
+    /// How the session is run was changed, from its next turn on. In a turn under way, mode and effort hold at once.
     SettingsChanged {
         /// What was changed; the model by its whole name.
         changed: Configure,
         /// Who changed it.
         by: ChangedBy,
+        /// Whether a turn was under way that goes by it from here on. Absent in older journals: there a turn kept what it
+        /// began with.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        at_once: bool,
     },
     /// The session's folder changed: the previous one was moved or deleted.
     WorkspaceMoved {
@@ -532,6 +574,10 @@ pub enum GivenKind {
     TaskEnded,
     /// The model's own todos, of which some are open or which a compaction made it forget.
     Todo,
+    /// The session is in plan mode.
+    PlanMode,
+    /// It is so no more, though no plan was approved.
+    PlanModeOver,
 }
 
 /// Where a session comes from.
@@ -541,6 +587,9 @@ pub struct Origin {
     pub session: SessionId,
     /// The position in it.
     pub seq: Seq,
+    /// The call that it answers, where it is a subagent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
 }
 
 /// Who chose a title.
@@ -618,6 +667,24 @@ pub enum Subject {
     Call(CallId),
     /// The model repeats itself: let it go on? Names the last of the repeated calls.
     GoOn(CallId),
+    /// What a subagent asks, as the session that it works for tells it to clients. In no journal: the question is on
+    /// record where it is asked.
+    Child {
+        /// The subagent's session.
+        session: SessionId,
+        /// What it asks there.
+        subject: Box<Subject>,
+    },
+}
+
+impl Subject {
+    /// The call that it is about, in the session that asks.
+    pub fn call(&self) -> &CallId {
+        match self {
+            Self::Call(call) | Self::GoOn(call) => call,
+            Self::Child { subject, .. } => subject.call(),
+        }
+    }
 }
 
 /// Who wrote the input of a call.
@@ -795,6 +862,19 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Event {
+    /// A reply to a step's first attempt, of a model whose price is not known.
+    pub fn replied(step: u32, reply: Reply) -> Self {
+        Self::MessageFinished {
+            step,
+            attempt: 1,
+            reply,
+            cost_micros: None,
+            at_most: None,
+            prompt: None,
+            first_ms: None,
+        }
+    }
+
     /// A call that was judged with the input the model wrote, by no tool's plan.
     pub fn requested(call: CallId, effects: Effects, verdict: Verdict) -> Self {
         Self::CallRequested { call, input: None, author: Author::Model, effects, verdict, plan: None, judged: None }
@@ -811,12 +891,21 @@ impl Event {
             // A Piton that does not wait at these gates would go on without the hooks.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.gates.is_empty() => 4,
             Self::Todo { .. } => 4,
-            Self::ContextGiven { items } if items.iter().any(|item| item.kind == GivenKind::Todo) => 4,
+            Self::ContextGiven { items }
+                if items.iter().any(|item| {
+                    matches!(item.kind, GivenKind::Todo | GivenKind::PlanMode | GivenKind::PlanModeOver)
+                }) =>
+            {
+                4
+            }
             Self::ApprovalVoided { .. }
             | Self::CallRequested { .. }
+            | Self::Delegated { .. }
             | Self::GrantsRevoked { .. }
+            | Self::MessageUnqueued { .. }
             | Self::SettingsChanged { .. }
-            | Self::TaskEnded { .. } => 4,
+            | Self::TaskEnded { .. }
+            | Self::UserRan { .. } => 4,
             // What a turn must still come to is not for a Piton to pass over that does not know of it.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.demands.is_empty() => {
                 3
@@ -853,6 +942,7 @@ impl Event {
                 (asked.usage, asked.cost_micros, asked.at_most)
             }
             Self::CompactionStarted { lost, .. } => (Usage::default(), None, *lost),
+            Self::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. } => return delegated.at_most,
             _ => return Bound::default(),
         };
         let mut used = Bound { tokens: usage.total(), cost_micros };
@@ -870,6 +960,7 @@ impl Event {
                 | Self::ApprovalGiven { .. }
                 | Self::ApprovalVoided { .. }
                 | Self::CallStarted { .. }
+                | Self::Delegated { .. }
                 | Self::CallSettled { .. }
         )
     }

@@ -7,19 +7,7 @@ use std::borrow::Cow;
 pub fn is_hidden(char: char) -> bool {
     match char {
         '\n' | '\t' | '\r' => false,
-        // Soft hyphen, fillers, zero width, marks and overrides of direction, invisible operators, byte order mark.
-        '\u{ad}'
-        | '\u{34f}'
-        | '\u{61c}'
-        | '\u{115f}'
-        | '\u{1160}'
-        | '\u{17b4}'
-        | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' => true,
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' => true,
-        '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
-        _ => char.is_control(),
+        _ => char.is_control() || piton_shell::is_invisible(char),
     }
 }
 
@@ -55,6 +43,30 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     pieces.push(text, &mut shown);
     pieces.finish(&mut shown);
     Cow::Owned(shown)
+}
+
+/// A piece of a script as people may be shown it: tabs, blanks at the ends of lines, and more blanks and empty lines than
+/// one takes in at a glance are there to be seen, too. What pushes the rest out of sight is counted.
+pub fn plainly(text: &str) -> String {
+    /// So many blanks in a row push what follows out of sight.
+    const MANY_BLANKS: usize = 16;
+    /// So many ends of lines in a row do, too.
+    const MANY_LINES: usize = 4;
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(char) = rest.chars().next() {
+        let run = rest.chars().take_while(|other| *other == char).count();
+        let bytes = run * char.len_utf8();
+        match char {
+            ' ' if run >= MANY_BLANKS => shown.push_str(&format!(" ⟨{run} blanks⟩ ")),
+            '\n' if run >= MANY_LINES => shown.push_str(&format!("\n⟨{} empty lines⟩\n", run - 1)),
+            '\t' => shown.push_str(&"→ ".repeat(run)),
+            ' ' if rest[bytes..].starts_with('\n') => shown.push_str(&"·".repeat(run)),
+            _ => shown.push_str(&rest[..bytes]),
+        }
+        rest = &rest[bytes..];
+    }
+    visible(&shown).into_owned()
 }
 
 /// The same on one line, for names: a file may be called anything.

@@ -7,9 +7,11 @@
 //! Modules in reading order.
 
 pub mod ids;
+pub mod usage;
 pub mod message;
 pub mod call;
 pub mod model;
+pub mod effort;
 pub mod ending;
 pub mod hook;
 pub mod prompt;
@@ -24,10 +26,13 @@ pub mod compact;
 pub mod policy;
 pub mod preset;
 pub mod todo;
+pub mod skill;
+pub mod inquiry;
 pub mod question;
 pub mod secrets;
 pub mod event;
 pub mod task;
+pub mod shell;
 pub mod turn;
 pub mod branch;
 pub mod changes;

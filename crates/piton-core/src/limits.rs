@@ -86,6 +86,10 @@ pub const INSTRUCTIONS_BYTES: usize = 64 << 10;
 pub const REWIND_PATHS: usize = 100;
 /// The share of a budget, in percent, from which on the model is told that it is nearly spent.
 pub const BUDGET_NEARLY_SPENT_PERCENT: u64 = 80;
+/// Tokens that a compaction puts back of one skill that the model was given, from its beginning.
+pub const SKILL_TOKENS: u64 = 5_000;
+/// Tokens of all of them.
+pub const SKILLS_TOKENS: u64 = 25_000;
 /// Steps without a change of a list of todos that has open items, after which the model is reminded of it.
 pub const TODO_QUIET_STEPS: u32 = 10;
 /// Items of a list of todos. A list that is longer is no plan.
@@ -94,3 +98,17 @@ pub const TODO_ITEMS: usize = 100;
 pub const TODO_TEXT_CHARS: usize = 400;
 /// Steps before the last one at which the model is told how many are left.
 pub const STEPS_NEARLY_SPENT: u32 = 5;
+/// Questions that the model may put to a person at a time. More is a form, and a form is not filled in.
+pub const INQUIRY_QUESTIONS: usize = 10;
+/// Characters of a plan that a person is asked to approve. Nobody reads a longer one.
+pub const PLAN_CHARS: usize = 40_000;
+/// Answers on offer to one of them: each has a key of its own.
+pub const INQUIRY_OPTIONS: usize = 9;
+/// Characters of such a question. A person has to take it in.
+pub const INQUIRY_TEXT_CHARS: usize = 2_000;
+/// Characters of an answer on offer, and of what it means.
+pub const INQUIRY_OPTION_CHARS: usize = 400;
+/// Characters of an answer in words.
+pub const INQUIRY_ANSWER_CHARS: usize = 10_000;
+/// The longest that a question may wait before its default counts, in seconds: a day.
+pub const INQUIRY_MAX_SECONDS: u32 = 86_400;

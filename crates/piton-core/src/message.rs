@@ -2,6 +2,7 @@
 
 use crate::call::{CallInput, Outcome};
 use crate::ids::{CallId, MessageId};
+pub use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -139,60 +140,6 @@ impl ToolCall {
     }
 }
 
-/// Tokens of one model call, as the provider counted them. Unknown counts are 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Usage {
-    /// All prompt tokens, those read from or written to the provider's cache included.
-    pub input_tokens: u64,
-    /// All generated tokens, reasoning included.
-    pub output_tokens: u64,
-    /// Of the input: read from the cache.
-    pub cache_read_tokens: u64,
-    /// Of the input: written to the cache.
-    pub cache_write_tokens: u64,
-    /// Of the output: reasoning.
-    pub reasoning_tokens: u64,
-}
-
-impl Usage {
-    /// Input and output together.
-    pub fn total(&self) -> u64 {
-        self.input_tokens.saturating_add(self.output_tokens)
-    }
-
-    /// Of the input: what touched no cache.
-    pub fn fresh_input_tokens(&self) -> u64 {
-        self.input_tokens.saturating_sub(self.cache_read_tokens.saturating_add(self.cache_write_tokens))
-    }
-
-    /// Whether it was told: a count of the prompt, and one of the words if any were said.
-    pub fn is_told(&self, has_spoken: bool) -> bool {
-        self.input_tokens > 0 && (self.output_tokens > 0 || !has_spoken)
-    }
-
-    /// What is of the prompt is no more than it, where the prompt was counted: some servers tell counts that cannot be.
-    pub fn bound_cached(&mut self) {
-        if self.input_tokens > 0 {
-            self.cache_read_tokens = self.cache_read_tokens.min(self.input_tokens);
-            self.cache_write_tokens = self.cache_write_tokens.min(self.input_tokens - self.cache_read_tokens);
-        }
-    }
-
-    /// Adds another call's tokens.
-    pub fn add(&mut self, other: &Usage) {
-        for (mine, theirs) in [
-            (&mut self.input_tokens, other.input_tokens),
-            (&mut self.output_tokens, other.output_tokens),
-            (&mut self.cache_read_tokens, other.cache_read_tokens),
-            (&mut self.cache_write_tokens, other.cache_write_tokens),
-            (&mut self.reasoning_tokens, other.reasoning_tokens),
-        ] {
-            *mine = mine.saturating_add(theirs);
-        }
-    }
-}
-
 /// Why the model stopped speaking, normalised over providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -251,6 +198,14 @@ pub fn prose(parts: &[Part]) -> String {
         }
     }
     all
+}
+
+/// What a person said of the parts of a user's message: without what stands before it, and what was read for it behind it.
+pub fn said(parts: &[Part]) -> &[Part] {
+    let is_note = |part: &Part| matches!(part, Part::Note { .. });
+    let first = parts.iter().position(|part| !is_note(part)).unwrap_or(parts.len());
+    let said = &parts[first..];
+    &said[..said.iter().position(is_note).unwrap_or(said.len())]
 }
 
 impl Part {

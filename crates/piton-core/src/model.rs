@@ -95,6 +95,11 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// A reply of which nothing is known but what it says and why it ended.
+    pub fn new(parts: Vec<Part>, finish: FinishReason) -> Self {
+        Self { parts, finish, finish_raw: None, usage: Usage::default(), response_id: None, warnings: Vec::new() }
+    }
+
     /// Whether the provider said what it used: a count of the prompt, and of the words if there are any.
     pub fn is_counted(&self) -> bool {
         self.usage.is_told(!self.parts.is_empty())

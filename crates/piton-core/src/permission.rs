@@ -76,6 +76,9 @@ pub struct Reach {
     /// Keys, histories, and Piton's own files: for no call, whatever rules and answers say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub never: Vec<String>,
+    /// Hosts that the user opened, to commands or to a tool: `example.org`, `*.example.org`, `example.org:8443`. Any other is new.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
 }
 
 impl Reach {
@@ -207,8 +210,10 @@ enum Class {
     SomePath,
     /// A command of which nobody can know what it does.
     Unknowable,
-    /// Something else that may change something: files elsewhere, a host, a tool that does not say.
+    /// Something else that may change something: files elsewhere, an open host, a tool that does not say.
     Other,
+    /// A host that nobody has opened, for a tool of Piton's own.
+    NewHost,
     /// By what is there, something runs later or is believed: git's folder, Piton's own.
     Protected,
     /// Outside of the sandbox.
@@ -283,7 +288,11 @@ impl Class {
             Access::SomePath(_) if ask.is_of_confined_command() => Self::SomePath,
             Access::SomePath(_) | Access::Unknowable(_) => Self::Unknowable,
             Access::Unsandboxed(_) => Self::Unconfined,
-            Access::Reach(_) | Access::Spawn | Access::Use(_) => Self::Other,
+            // What a subagent does is judged call by call, by these rules or stricter ones.
+            Access::Spawn => Self::Free,
+            // Of a command that no sandbox holds nothing can be known: it may reach any other host as well.
+            Access::Reach(host) if !ask.has_commands() && !ask.is_open(host) => Self::NewHost,
+            Access::Reach(_) | Access::Use(_) => Self::Other,
         }
     }
 
@@ -296,7 +305,7 @@ impl Class {
             (Self::Harmless, _) if is_confined => Want::Run,
             (_, Plan) => Want::Refuse,
             (Self::Protected | Self::Unconfined, Ask | AcceptEdits | Auto) => Want::AskEachTime,
-            (Self::ReadElsewhere, Ask | AcceptEdits | Auto) => Want::Ask,
+            (Self::ReadElsewhere | Self::NewHost, Ask | AcceptEdits | Auto) => Want::Ask,
             (_, Auto) | (Self::Edit, AcceptEdits) => Want::Run,
             (Self::Command | Self::Unknowable, AcceptEdits) if is_confined => Want::Run,
             (Self::Unknowable, Ask | AcceptEdits) => Want::AskEachTime,
@@ -316,6 +325,7 @@ impl Class {
             Self::SomePath => "which file is known only when it runs; the sandbox holds it".to_owned(),
             Self::Unknowable => format!("what it does cannot be known from its text; {place}; mode {mode}"),
             Self::Other => format!("no rule speaks of it; mode {mode}"),
+            Self::NewHost => "nobody has opened this host".to_owned(),
             Self::Protected => "what is there is run or believed by other programs".to_owned(),
             Self::Unconfined => "it leaves the sandbox".to_owned(),
             Self::Never => "keys, histories and Piton's own files are for no call".to_owned(),
@@ -364,9 +374,13 @@ impl Rules {
         let mut wanted = Vec::new();
         let mut parts = Vec::new();
         for access in ask.judged() {
-            let (want, rule) = self.judge_part(mode, grants, ask, access);
+            let (mut want, mut rule) = self.judge_part(mode, grants, ask, access);
             let class = access.map_or(Class::Free, |access| Class::of(ask, access));
-            let why = class.why(mode, ask.is_confined);
+            let mut why = class.why(mode, ask.is_confined);
+            if let Some((stricter, by)) = self.opened_below(mode, ask, access).filter(|(stricter, _)| *stricter > want)
+            {
+                (want, rule, why) = (stricter, None, by);
+            }
             parts.push(PartJudged { access: access.cloned(), action: want.into(), rule: rule.clone(), why });
             wanted.push((want, rule, access));
         }
@@ -409,6 +423,11 @@ impl Rules {
             (Some(user), _) => Some(user),
             (None, other) => other,
         };
+        let narrowing = self.most_particular(Voice::Narrowing, ask, access).filter(|rule| rule.action != Action::Allow);
+        let rule = match (rule, narrowing) {
+            (Some(rule), Some(narrowing)) if strictness(narrowing.action) <= strictness(rule.action) => Some(rule),
+            (rule, narrowing) => narrowing.or(rule),
+        };
         let action = rule.map(|rule| rule.action);
         let want = match (class, action) {
             (Class::Never, _) | (_, Some(Action::Deny)) => Want::Refuse,
@@ -433,6 +452,29 @@ impl Rules {
         if is_answered { (Want::Run, deciding.cloned()) } else { (want, deciding.cloned()) }
     }
 
+    /// What becomes of a command that opens all that lies below a folder, where a rule is about something that may lie there, or keys
+    /// do; and why. Which files those are is known to nobody before it runs.
+    fn opened_below(&self, mode: PermissionMode, ask: &Ask<'_>, access: Option<&Access>) -> Option<(Want, String)> {
+        let Some(Access::Command(part)) = access else { return None };
+        let first = part.below.first()?;
+        let rules = || self.0.iter().filter(|rule| rule.may_be_opened(ask, &part.below));
+        let forbids = rules().find(|rule| rule.action == Action::Deny);
+        // What is asked for is not asked in the mode that asks nothing.
+        let found = forbids.or_else(|| rules().next().filter(|_| mode != PermissionMode::Auto));
+        let is_kept = |path: &String| part.below.iter().any(|below| Path::new(path).starts_with(&below.folder));
+        let why = match found {
+            Some(rule) => {
+                let from = rule.layer.as_ref().map(|from| format!(" of {from}")).unwrap_or_default();
+                format!("it opens whatever lies below {}, past the rule {rule}{from}", first.folder)
+            }
+            None if !ask.is_of_confined_command() && ask.reach.never.iter().any(is_kept) => {
+                format!("it opens whatever lies below {}, and keys or Piton's own files do", first.folder)
+            }
+            None => return None,
+        };
+        Some((if mode == PermissionMode::Auto { Want::Refuse } else { Want::AskEachTime }, why))
+    }
+
     /// The rule that asked the question to which a person has answered with this rule.
     pub fn asked_by(&self, mode: PermissionMode, ask: &Ask<'_>, granted: &Rule) -> Option<Rule> {
         let asked = self.judge_in(mode, &[], ask).parts.into_iter().filter(|part| part.action == Action::Ask);
@@ -452,6 +494,19 @@ impl Rules {
             _ if forbids_some => by_mode.max(Want::AskEachTime),
             _ => by_mode,
         }
+    }
+
+    /// Whether a search passes over a file, by its real path: a rule forbids to read it, or wants to be asked about just that; or it is
+    /// for no call.
+    pub fn withhold(&self, mode: PermissionMode, ask: &Ask<'_>, path: &str) -> bool {
+        let access = Access::Read(path.to_owned());
+        let withholds = |rule: &Rule| match rule.action {
+            Action::Deny => true,
+            Action::Ask => rule.pattern.is_some() && mode != PermissionMode::Auto,
+            Action::Allow => false,
+        };
+        let by_rule = |voice| self.most_particular(voice, ask, Some(&access)).is_some_and(withholds);
+        Class::of(ask, &access) == Class::Never || Voice::ALL.into_iter().any(by_rule)
     }
 
     /// Whether these rules forbid a tool, whatever its calls would access.
@@ -536,6 +591,13 @@ impl<'a> Ask<'a> {
         self.is_confined && self.has_commands() && !self.leaves_sandbox()
     }
 
+    /// Whether the user opened a host: one without a port is for the ports of the web.
+    fn is_open(&self, host: &str) -> bool {
+        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        let opens = |open: &String| (open.contains(':') || !has_port) && pattern::is_host(open, host);
+        self.reach.hosts.iter().any(opens)
+    }
+
     fn leaves_sandbox(&self) -> bool {
         self.accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_)))
     }
@@ -565,311 +627,6 @@ impl<'a> Ask<'a> {
         Path::new(path).strip_prefix(self.workspace).is_ok_and(|below| below.components().any(is_own))
     }
 }
+
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::call::CommandPart;
-
-    /// A call in `/w`, without a sandbox, where nothing is said of what is reached.
-    fn ask<'a>(tool: &'a str, accesses: &'a [Access]) -> Ask<'a> {
-        static NOTHING_SAID: Reach = Reach { home: String::new(), read: Vec::new(), never: Vec::new() };
-        Ask { tool, accesses, workspace: "/w", is_confined: false, reach: &NOTHING_SAID }
-    }
-
-    fn action(rules: &Rules, tool: &str, access: Access) -> Action {
-        rules.judge(&ask(tool, &[access])).action
-    }
-
-    fn reading(rules: &Rules) -> Action {
-        action(rules, "read", Access::Read("/w/a".into()))
-    }
-
-    fn editing(rules: &Rules) -> Action {
-        action(rules, "edit", Access::Write("/w/a".into()))
-    }
-
-    fn running(rules: &Rules) -> Action {
-        action(rules, "bash", Access::Run("make".into()))
-    }
-
-    #[test]
-    fn without_rules_reading_is_allowed_and_the_rest_is_asked() {
-        let rules = Rules::default();
-        assert_eq!((reading(&rules), editing(&rules), running(&rules)), (Action::Allow, Action::Ask, Action::Ask));
-        assert_eq!(action(&rules, "fetch", Access::Reach("example.com".into())), Action::Ask);
-        assert_eq!(rules.judge(&ask("todo", &[])).action, Action::Allow);
-    }
-
-    #[test]
-    fn the_most_particular_rule_wins_and_among_equals_the_last() {
-        let mut rules = Rules::default();
-        rules.push("*", Action::Allow);
-        rules.push("bash", Action::Deny);
-        assert_eq!((editing(&rules), running(&rules)), (Action::Allow, Action::Deny));
-        assert!(rules.forbid("bash") && !rules.forbid("edit"));
-        rules.push("*", Action::Ask);
-        assert_eq!((reading(&rules), running(&rules)), (Action::Ask, Action::Deny));
-        rules.push("bash", Action::Ask);
-        assert!(!rules.forbid("bash"));
-    }
-
-    #[test]
-    fn a_grant_answers_the_question_it_was_given_to_and_no_other() {
-        let makes = [Access::Run("make".into())];
-        let ask = ask("bash", &makes);
-        let grant = |asked_by| [Grant { rule: Rule::of("bash", Action::Allow), asked_by, at_ms: 0 }];
-        let rules = |action| {
-            let mut rules = Rules::default();
-            rules.push("bash", action);
-            rules
-        };
-        let asks = rules(Action::Ask);
-        let by_default = grant(None);
-        assert_eq!(Rules::default().judge_in(PermissionMode::Ask, &by_default, &ask).action, Action::Allow);
-        assert_eq!(
-            asks.judge_in(PermissionMode::Ask, &by_default, &ask).action,
-            Action::Ask,
-            "somebody wants to be asked since"
-        );
-        assert_eq!(rules(Action::Deny).judge_in(PermissionMode::Ask, &by_default, &ask).action, Action::Deny);
-        assert_eq!(
-            asks.judge_in(PermissionMode::Ask, &grant(asks.0.last().cloned()), &ask).action,
-            Action::Allow,
-            "the rule it was given under"
-        );
-        let writes = [Access::Write("/a".into())];
-        let other = Ask { tool: "edit", accesses: &writes, ..ask };
-        assert_eq!(Rules::default().judge_in(PermissionMode::Ask, &by_default, &other).action, Action::Ask);
-    }
-
-    #[test]
-    fn a_mode_answers_what_the_rules_would_ask_and_lifts_no_ban() {
-        let mut rules = Rules::default();
-        rules.push("fetch", Action::Deny);
-        rules.push("edit", Action::Ask);
-        let asked = rules.judge_in(PermissionMode::AcceptEdits, &[], &ask("edit", &[Access::Write("/w/a".into())]));
-        assert_eq!(asked.action, Action::Ask, "who wants to be asked is asked");
-        rules.0.pop();
-        let judged = |mode, tool, access: Access| rules.judge_in(mode, &[], &ask(tool, &[access])).action;
-        let row = |mode| {
-            [
-                judged(mode, "read", Access::Read("/w/a".into())),
-                judged(mode, "edit", Access::Write("/w/a".into())),
-                judged(mode, "edit", Access::Write("/w/../etc/passwd".into())),
-                judged(mode, "edit", Access::Write("/wide/a".into())),
-                judged(mode, "bash", Access::Run("make".into())),
-                judged(mode, "other", Access::Use("other".into())),
-                judged(mode, "fetch", Access::Reach("example.com".into())),
-            ]
-        };
-        use Action::{Allow, Ask as A, Deny};
-        assert_eq!(row(PermissionMode::Ask), [Allow, A, A, A, A, A, Deny]);
-        assert_eq!(row(PermissionMode::AcceptEdits), [Allow, Allow, A, A, A, A, Deny]);
-        assert_eq!(row(PermissionMode::Auto), [Allow, Allow, Allow, Allow, Allow, Allow, Deny]);
-        assert_eq!(row(PermissionMode::Plan), [Allow, Deny, Deny, Deny, Deny, Deny, Deny]);
-    }
-
-    #[test]
-    fn what_git_runs_is_more_than_an_edit() {
-        for path in ["/w/.git/hooks/pre-commit", "/w/sub/.GIT/config", "/w/.piton/config.toml"] {
-            let writes = [Access::Write(path.into())];
-            let ask = ask("write", &writes);
-            assert_eq!(Rules::default().judge_in(PermissionMode::AcceptEdits, &[], &ask).action, Action::Ask, "{path}");
-        }
-    }
-
-    #[test]
-    fn plan_refuses_what_rules_and_answers_allow() {
-        let mut rules = Rules::default();
-        rules.push("bash", Action::Allow);
-        let makes = [Access::Run("make".into())];
-        let ask = ask("bash", &makes);
-        assert_eq!(rules.judge_in(PermissionMode::Plan, &[], &ask).action, Action::Deny);
-    }
-
-    #[test]
-    fn only_a_person_lets_a_call_out_of_the_sandbox_and_only_this_one() {
-        let accesses = [Access::Run("make".into()), Access::Unsandboxed("it needs the network".into())];
-        let ask = Ask { is_confined: true, ..ask("bash", &accesses) };
-        let rules = Rules(vec![Rule::of("bash", Action::Allow)]);
-        let grants = [Grant { rule: rules.0[0].clone(), asked_by: None, at_ms: 0 }];
-        for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
-            for (rules, grants) in [(&rules, &[][..]), (&Rules::default(), &grants)] {
-                let judged = rules.judge_in(mode, grants, &ask);
-                assert_eq!((judged.action, judged.remember.is_empty()), (Action::Ask, true), "{mode}");
-            }
-        }
-        let forbids = Rules(vec![Rule::of("bash", Action::Deny)]);
-        assert_eq!(forbids.judge_in(PermissionMode::Auto, &[], &ask).action, Action::Deny);
-        assert_eq!(Rules::default().judge_in(PermissionMode::Plan, &[], &ask).action, Action::Deny);
-    }
-
-    #[test]
-    fn a_mode_is_one_of_four_words() {
-        for mode in PermissionMode::ALL {
-            assert_eq!(mode.name().parse(), Ok(mode));
-            assert_eq!(serde_json::to_value(mode).unwrap(), mode.name());
-        }
-        assert!("yolo".parse::<PermissionMode>().unwrap_err().to_string().contains("accept-edits"));
-    }
-
-    #[test]
-    fn always_would_allow_the_tool() {
-        let mut rules = Rules::default();
-        let makes = [Access::Run("make".into())];
-        let ask = ask("bash", &makes);
-        let judged = rules.judge(&ask);
-        assert_eq!((judged.action, judged.rule), (Action::Ask, None));
-        rules.0.extend(judged.remember.0);
-        assert_eq!(rules.judge(&ask).action, Action::Allow);
-    }
-
-    fn command(words: &str) -> Access {
-        let words = words.split(' ').map(ToOwned::to_owned).collect();
-        Access::Command(Box::new(CommandPart { words, ..CommandPart::default() }))
-    }
-
-    fn rules(of: &[(&str, Action)]) -> Rules {
-        Rules(of.iter().map(|(text, action)| Rule::parse(text, *action).unwrap()).collect())
-    }
-
-    #[test]
-    fn a_script_is_as_allowed_as_the_strictest_of_its_commands() {
-        let rules =
-            rules(&[("bash(git *)", Action::Allow), ("bash(git push *)", Action::Ask), ("bash(rm *)", Action::Deny)]);
-        let judged = |parts: &[Access]| rules.judge(&ask("bash", parts)).action;
-        assert_eq!(judged(&[Access::Run("git status".into()), command("git status")]), Action::Allow);
-        assert_eq!(judged(&[command("git status"), command("make")]), Action::Ask);
-        assert_eq!(judged(&[command("git status"), command("git push origin")]), Action::Ask);
-        assert_eq!(judged(&[command("git status"), command("rm -rf x"), command("make")]), Action::Deny);
-        let code = Access::Command(Box::new(CommandPart {
-            words: vec!["python3".into(), "-c".into(), "x".into()],
-            code: Some("os.system('rm -rf x')".into()),
-            ..CommandPart::default()
-        }));
-        assert_eq!(judged(&[code]), Action::Deny, "code that mentions what is forbidden");
-    }
-
-    #[test]
-    fn in_a_sandbox_commands_run_where_edits_are_accepted_and_the_harmless_always() {
-        let judged = |mode, is_confined, access: Access| {
-            Rules::default().judge_in(mode, &[], &Ask { is_confined, ..ask("bash", &[access]) }).action
-        };
-        let harmless = || {
-            Access::Command(Box::new(CommandPart {
-                words: vec!["ls".into()],
-                is_harmless: true,
-                ..CommandPart::default()
-            }))
-        };
-        let row = |access: &dyn Fn() -> Access, is_confined| {
-            PermissionMode::ALL.map(|mode| judged(mode, is_confined, access()))
-        };
-        use Action::{Allow, Ask as A, Deny};
-        // Plan, ask, accept-edits, auto.
-        assert_eq!(row(&harmless, true), [Allow, Allow, Allow, Allow]);
-        assert_eq!(row(&harmless, false), [Deny, A, A, Allow]);
-        assert_eq!(row(&|| command("make"), true), [Deny, A, Allow, Allow]);
-        assert_eq!(row(&|| command("make"), false), [Deny, A, A, Allow]);
-        assert_eq!(row(&|| Access::Unknowable("$x".into()), true), [Deny, A, Allow, Allow]);
-        assert_eq!(row(&|| Access::Unknowable("$x".into()), false), [Deny, A, A, Allow]);
-    }
-
-    #[test]
-    fn what_cannot_be_known_is_never_allowed_by_a_rule_nor_past_one_that_forbids() {
-        let unknowable = [Access::Unknowable("$x".into())];
-        let of = |rules: &Rules, mode, is_confined| {
-            let judged = rules.judge_in(mode, &[], &Ask { is_confined, ..ask("bash", &unknowable) });
-            (judged.action, judged.remember.is_empty())
-        };
-        let allows = rules(&[("bash", Action::Allow)]);
-        assert_eq!(of(&allows, PermissionMode::Ask, false), (Action::Ask, true));
-        let forbids = rules(&[("bash(rm *)", Action::Deny), ("bash", Action::Allow)]);
-        assert_eq!(of(&forbids, PermissionMode::AcceptEdits, true), (Action::Ask, true));
-        assert_eq!(of(&forbids, PermissionMode::Auto, true).0, Action::Deny);
-    }
-
-    #[test]
-    fn another_voice_can_only_be_stricter_but_where_the_user_says_nothing() {
-        let both = |user: &[(&str, Action)], repository: &[(&str, Action)]| {
-            let theirs = rules(repository).0.into_iter().map(|rule| Rule { voice: Voice::Repository, ..rule });
-            let all = Rules(rules(user).0.into_iter().chain(theirs).collect());
-            all.judge(&ask("bash", &[command("git push")])).action
-        };
-        assert_eq!(both(&[("bash", Action::Deny)], &[("bash(git push)", Action::Allow)]), Action::Deny);
-        assert_eq!(both(&[("bash", Action::Ask)], &[("bash(git push)", Action::Allow)]), Action::Ask);
-        assert_eq!(both(&[], &[("bash(git push)", Action::Allow)]), Action::Allow);
-        assert_eq!(both(&[("bash(git push)", Action::Allow)], &[("bash", Action::Deny)]), Action::Deny);
-        assert_eq!(both(&[("bash(git push)", Action::Allow)], &[("*", Action::Ask)]), Action::Ask);
-    }
-
-    #[test]
-    fn always_covers_the_parts_that_asked_and_no_more() {
-        let rules = rules(&[("bash(cargo test *)", Action::Allow)]);
-        let judged =
-            rules.judge(&ask("bash", &[command("cargo test -q"), command("git log -1"), command("git log -2")]));
-        let always: Vec<String> = judged.remember.0.iter().map(ToString::to_string).collect();
-        assert_eq!(always, ["bash(git log *)"]);
-        let grant = Grant { rule: judged.remember.0[0].clone(), asked_by: None, at_ms: 0 };
-        let later = |words: &str| {
-            rules.judge_in(PermissionMode::Ask, std::slice::from_ref(&grant), &ask("bash", &[command(words)])).action
-        };
-        assert_eq!((later("git log"), later("git push")), (Action::Allow, Action::Ask));
-        let edits = |path: &str| rules.judge(&ask("edit", &[Access::Write(path.into())])).remember.0[0].to_string();
-        assert_eq!((edits("/w/src/a"), edits("/x/y/a")), ("edit(./**)".to_owned(), "edit(/x/y/**)".to_owned()));
-    }
-
-    #[test]
-    fn keys_and_pitons_own_files_are_for_no_call() {
-        let reach = Reach {
-            home: "/home/me".into(),
-            read: vec!["/usr".into(), "/home/me/piton/sessions".into()],
-            never: vec!["/home/me/.ssh".into(), "/home/me/piton".into()],
-        };
-        let all = rules(&[("*", Action::Allow)]);
-        let of = |rules: &Rules, access: Access| {
-            let asked = Ask { reach: &reach, ..ask("any", std::slice::from_ref(&access)) };
-            rules.judge_in(PermissionMode::Auto, &[], &asked).action
-        };
-        assert_eq!(of(&all, Access::Read("/home/me/.ssh/id".into())), Action::Deny);
-        assert_eq!(of(&all, Access::Write("/home/me/piton/sessions/s/journal".into())), Action::Deny);
-        assert_eq!(of(&all, Access::Read("/home/me/piton/sessions/s/calls/c.out".into())), Action::Allow);
-        let none = Rules::default();
-        assert_eq!(of(&none, Access::Read("/usr/bin/env".into())), Action::Allow);
-        assert_eq!(of(&none, Access::Read("/home/me/other/a".into())), Action::Ask);
-    }
-
-    #[test]
-    fn what_forbids_by_a_pattern_is_lifted_only_by_a_finer_word_on_the_same() {
-        let judged = |of: &[(&str, Action)], access: Access| {
-            rules(of).judge_in(PermissionMode::Auto, &[], &ask("bash", &[access])).action
-        };
-        let sudo = || {
-            Access::Command(Box::new(CommandPart {
-                words: vec!["rm".into(), "x".into()],
-                through: vec!["sudo".into()],
-                ..CommandPart::default()
-            }))
-        };
-        let no_rm = ("bash(rm *)", Action::Deny);
-        assert_eq!(judged(&[no_rm, ("bash(sudo *)", Action::Allow)], sudo()), Action::Deny);
-        assert_eq!(judged(&[no_rm, ("bash(rm x)", Action::Allow)], command("rm x")), Action::Allow);
-        let secret = || Access::Read("/w/.env".into());
-        assert_eq!(judged(&[("Read(.env)", Action::Deny), ("Read(/w/**)", Action::Allow)], secret()), Action::Deny);
-        let folder = || Access::Write("/w/secret".into());
-        assert_eq!(judged(&[("Edit(secret/**)", Action::Deny)], folder()), Action::Deny);
-        let open = || Access::SomePath("$f".into());
-        assert_eq!(judged(&[("Edit(secret/**)", Action::Deny)], open()), Action::Deny);
-    }
-
-    #[test]
-    fn a_wish_to_be_asked_makes_nothing_more_lenient() {
-        let reach = Reach { read: vec!["/usr".into()], ..Reach::default() };
-        let wishes = rules(&[("Read", Action::Ask)]);
-        let read = [Access::Read("/elsewhere/a".into())];
-        let asked = Ask { reach: &reach, ..ask("read", &read) };
-        assert_eq!(wishes.judge_in(PermissionMode::Auto, &[], &asked).action, Action::Ask);
-        let inside = [Access::Read("/w/a".into())];
-        assert_eq!(wishes.judge_in(PermissionMode::Plan, &[], &ask("read", &inside)).action, Action::Ask);
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 //!
 //! This module must not know: how a question is drawn, and which tool it is about.
 
+use crate::inquiry::{self, Given, Inquiry};
 use crate::permission::Rules;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,6 +23,10 @@ pub struct Question {
     /// The files that would be changed, as they were when it was asked: a yes is to these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound: Vec<Target>,
+    /// The questions of the model's own (`ask_user`): they are answered in words ([`Decision::Answered`]) and not by yes or
+    /// no. The body has them as text, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inquiry: Option<Box<Inquiry>>,
 }
 
 /// A file that a call would change.
@@ -150,8 +155,27 @@ pub enum Decision {
     ApproveChanged(Value),
     /// No; the words, if any, reach the model.
     Deny(Option<String>),
+    /// These words to each question of an inquiry, in order; no words: the default of that question.
+    Answered(Vec<Vec<String>>),
     /// Nobody is there to be asked.
     Unattended,
+    /// Nobody answered an inquiry in the time that it has.
+    Expired,
+}
+
+impl Decision {
+    /// What it is to an inquiry.
+    pub fn given(&self) -> Given<'_> {
+        match self {
+            Self::Answered(answers) => Given::Answers(answers),
+            Self::Approve | Self::ApproveForSession | Self::ApproveLasting(_) | Self::ApproveChanged(_) => {
+                Given::Defaults
+            }
+            Self::Deny(words) => Given::Refused(words.as_deref()),
+            Self::Unattended => Given::Nobody,
+            Self::Expired => Given::TooLate,
+        }
+    }
 }
 
 impl Question {
@@ -159,7 +183,7 @@ impl Question {
     pub fn new(title: impl Into<String>, body: Vec<QuestionBlock>, choices: Vec<Choice>) -> Self {
         let title = title.into();
         let shown = hash(&title, &body);
-        Self { title, body, choices, shown, bound: Vec::new() }
+        Self { title, body, choices, shown, bound: Vec::new(), inquiry: None }
     }
 
     /// Whether a call may run: yes, always (where that would add these rules), or no.
@@ -172,6 +196,31 @@ impl Question {
             choices.insert(1, Choice { label, grants: remember, ..always });
         }
         Self::new(title, body, choices)
+    }
+
+    /// Questions of the model's own, and who else wants them to be asked.
+    pub fn inquire(inquiry: Inquiry, notes: impl IntoIterator<Item = QuestionBlock>) -> Self {
+        let title = match inquiry.questions.as_slice() {
+            [one] if !one.header.is_empty() => one.header.clone(),
+            [_] => "The model asks you".to_owned(),
+            several => format!("The model asks you {} questions", several.len()),
+        };
+        let text = QuestionBlock::Text { text: inquiry::as_text(&inquiry) };
+        let body = std::iter::once(text).chain(notes).collect();
+        Self { inquiry: Some(Box::new(inquiry)), ..Self::new(title, body, Vec::new()) }
+    }
+
+    /// Why this is no answer to it.
+    pub fn refuses(&self, decision: &Decision) -> Option<String> {
+        match (&self.inquiry, decision) {
+            (_, Decision::Expired) => Some("only time says that".to_owned()),
+            (None, Decision::Answered(_)) => {
+                Some("this question is answered by yes or no, and not in words".to_owned())
+            }
+            (Some(inquiry), Decision::Answered(answers)) => inquiry.refuses(answers),
+            (Some(_), Decision::ApproveChanged(_)) => Some("this question is answered in words".to_owned()),
+            (_, _) => None,
+        }
     }
 
     /// The same, where an "always" can also be for the folder and for all sessions.

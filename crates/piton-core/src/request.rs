@@ -112,7 +112,12 @@ mod tests {
         use crate::event::{Delivery, Event, Record};
         let mut session = State::new();
         let events = [
-            Event::UserSpoke { message: "m".into(), parts: vec![Part::text("go")], delivery: Delivery::Steer },
+            Event::UserSpoke {
+                message: "m".into(),
+                parts: vec![Part::text("go")],
+                delivery: Delivery::Steer,
+                typed: None,
+            },
             Event::TurnStarted {
                 turn: 1,
                 model: "a/x".into(),

@@ -32,8 +32,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 pub use block::{
-    Block, BlockId, Body, CallBlock, CallStage, CompactionBlock, CompactionEnd, LostTry, ModelBlock, ModelState, Order,
-    RewindState, SessionBlock, WordsState,
+    Block, BlockId, Body, CallBlock, CallStage, Caller, CompactionBlock, CompactionEnd, LostTry, ModelBlock,
+    ModelState, Order, RewindState, SessionBlock, WordsState,
 };
 
 /// A session as blocks.
@@ -57,6 +57,8 @@ pub struct Story {
     rewind: Option<BlockId>,
     /// Calls that have begun and are not settled.
     running: Vec<CallId>,
+    /// Of the user's own commands, those that are not settled.
+    own: Vec<CallId>,
     /// Blocks of the reply that streams, which its record will confirm or replace.
     streamed: Vec<BlockId>,
 }
@@ -100,7 +102,7 @@ pub enum Change {
         text: String,
     },
     /// A block came to nothing: what only fragments had made, a question to the model without an answer, the beginning of
-    /// an undo that is over.
+    /// an undo that is over, a message that was taken out of the queue.
     Drop(BlockId),
 }
 
@@ -133,6 +135,7 @@ impl Default for Story {
             compaction: None,
             rewind: None,
             running: Vec::new(),
+            own: Vec::new(),
             streamed: Vec::new(),
         }
     }
@@ -192,16 +195,22 @@ impl Story {
     /// Lets go of every block but the session's, and of what is under way: for a face that has drawn them and never looks
     /// back. Later records change none of them any more.
     pub fn forget(&mut self) {
-        let running = self.running.iter().map(|call| BlockId::Call(call.clone()));
+        let running = self.running.iter().chain(&self.own).map(|call| BlockId::Call(call.clone()));
         let asked = self.step.iter().filter(|step| step.asking == Asking::Now).map(OpenStep::model_id);
         let open: Vec<BlockId> = [BlockId::Session]
             .into_iter()
             .chain(running.chain(asked))
             .chain(self.compaction.iter().chain(&self.rewind).chain(&self.streamed).cloned())
+            .chain(self.waiting.iter().map(|(message, _)| BlockId::User(message.clone())))
             .collect();
         self.places.retain(|id, _| open.contains(id));
         let kept: Vec<Order> = self.places.values().copied().collect();
         self.blocks.retain(|order, _| kept.contains(order));
+    }
+
+    /// Whether a command of the user's own has no result yet.
+    pub fn runs_of_user(&self) -> bool {
+        !self.own.is_empty()
     }
 
     /// Puts a block where it belongs, in the place of the one that had its id.

@@ -5,7 +5,8 @@
 
 use crate::call::Effects;
 use crate::client::{Mark, Published};
-use crate::event::{Event, Record};
+use crate::event::{Configure, Event, Record};
+use crate::ids::SessionId;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -15,6 +16,22 @@ pub const VERSION: u32 = 1;
 /// The first line: which version of the lines follows, and who writes them.
 pub fn hello(piton: &str) -> Value {
     json!({"type": "hello", "stream": VERSION, "piton": piton})
+}
+
+/// The line with which a session is opened here: which it is, and the agent that runs it.
+pub fn opened(session: &SessionId, agent: &str) -> Value {
+    json!({"type": "opened", "session": session, "agent": agent})
+}
+
+/// The line behind that of a record, for programs that do not look into every change of how a session is run.
+pub fn beside(published: &Published) -> Option<Value> {
+    let Published::Recorded(record) = published else { return None };
+    match &record.event {
+        Event::SettingsChanged { changed: Configure { agent: Some(agent), .. }, .. } => {
+            Some(json!({"type": "agent_changed", "agent": agent}))
+        }
+        _ => None,
+    }
 }
 
 /// The line for something that is published, if there is one.
@@ -59,7 +76,7 @@ fn class(effects: Effects) -> &'static str {
 mod tests {
     use super::*;
     use crate::client::Live;
-    use crate::event::Verdict;
+    use crate::event::{ChangedBy, Verdict};
     use expect_test::expect;
     use std::sync::Arc;
 
@@ -68,11 +85,19 @@ mod tests {
         let event = Event::requested("c1_0".into(), Effects::WRITE, Verdict::Allow);
         let recorded = Published::Recorded(Arc::new(Record { seq: 7, at_ms: 70, event }));
         let live = Published::Live(Arc::new(Live::Paused { paused: true }));
-        let lines: Vec<String> =
-            [Some(hello("0.1.0").to_string()), line(&recorded), line(&live)].into_iter().flatten().collect();
+        let changed = Configure { agent: Some("plan".into()), ..Configure::default() };
+        let changed = Event::SettingsChanged { changed, by: ChangedBy::User, at_once: false };
+        let changed = Published::Recorded(Arc::new(Record { seq: 8, at_ms: 80, event: changed }));
+        let said = [hello("0.1.0"), opened(&"ses_1".into(), "build")].map(|line| Some(line.to_string()));
+        let told = [line(&recorded), line(&live), line(&changed), beside(&changed).map(|line| line.to_string())];
+        assert_eq!(beside(&recorded), None);
+        let lines: Vec<String> = said.into_iter().chain(told).flatten().collect();
         expect![[r#"
             {"type":"hello","stream":1,"piton":"0.1.0"}
+            {"type":"opened","session":"ses_1","agent":"build"}
             {"seq":7,"at_ms":70,"type":"call_requested","call":"c1_0","author":"model","effects":{"resume":"verify","beside":"alone","touches":"workspace"},"verdict":"allow","class":"write"}
-            {"type":"paused","paused":true}"#]].assert_eq(&lines.join("\n"));
+            {"type":"paused","paused":true}
+            {"seq":8,"at_ms":80,"type":"settings_changed","changed":{"agent":"plan"},"by":"user"}
+            {"type":"agent_changed","agent":"plan"}"#]].assert_eq(&lines.join("\n"));
     }
 }

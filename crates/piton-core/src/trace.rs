@@ -11,11 +11,12 @@ mod tracer;
 
 use crate::cache::Reading;
 use crate::call::Status;
-use crate::event::{Canceller, StepKind, Trigger, TurnEnd};
+use crate::event::{Canceller, StepKind, Trigger, TurnEnd, Verdict};
 use crate::hook::{HookEnd, HookPoint};
 use crate::ids::{CallId, Seq, TimeMs};
 use crate::message::{FinishReason, Usage};
 use crate::model::ModelErrorKind;
+use crate::permission::Judged;
 use crate::prompt::SegmentKind;
 use crate::question::Decision;
 use serde::Serialize;
@@ -288,6 +289,12 @@ pub struct CallTrace {
     /// What a person said, and after how many milliseconds, where one was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<(Decision, u64)>,
+    /// What the permission rules said of it, once they did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// The same of each of its parts, with the rule, the mode and where it was to run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged: Option<Box<Judged>>,
     /// Who refused it, where it was never run for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedBy>,

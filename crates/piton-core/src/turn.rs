@@ -64,14 +64,16 @@ use crate::hook::{HookPoint, HookRun, HookVerdict};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::permission::{Grant, Judgement};
+use crate::permission::{Grant, Judgement, PermissionMode};
 use crate::policy::{OnEmpty, Policy};
 use crate::question::{Question, Target};
 use crate::retry;
+use crate::shell::{ShellCommands, ShellWish};
 use crate::task::Tasks;
 use crate::todo::TodoList;
 use serde_json::Value;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A conversation with its state: the fold of its events.
@@ -135,11 +137,13 @@ impl State {
             id: SessionId::from(""),
             workspace: String::new(),
             parent: None,
+            called: BTreeSet::new(),
             title: None,
             is_new_here: true,
             transcript: Vec::new(),
             heard: HashMap::new(),
             waiting: VecDeque::new(),
+            unqueued: HashSet::new(),
             notes: Vec::new(),
             grants: Vec::new(),
             since_opened: SinceOpened::Nothing,
@@ -156,6 +160,7 @@ impl State {
             rewinding: None,
             focus: None,
             tasks: Tasks::default(),
+            shell: ShellCommands::default(),
             context: Context::default(),
             todo: TodoList::default(),
             turn,
@@ -198,7 +203,14 @@ impl State {
 
     /// The same with a record that nobody needs any more: what the session keeps of it is moved and not copied.
     pub fn take(&mut self, record: &mut Record) {
+        let ran = match &record.event {
+            Event::CallSettled { call, .. } => self.work.shell.find(call).cloned(),
+            _ => None,
+        };
         self.work.remember(record);
+        if let (Some(command), Event::CallSettled { outcome, .. }) = (ran, &record.event) {
+            self.work.ran(&command, outcome);
+        }
         self.work.turn.clock.hear(record.at_ms);
         self.work.note_todos(&record.event);
         let phase = std::mem::replace(&mut self.phase, Phase::Idle);
@@ -208,6 +220,10 @@ impl State {
     /// The event that should be written down next, where nothing from outside is needed for it.
     pub fn due(&self, now_ms: TimeMs) -> Option<Event> {
         let work = &self.work;
+        let of_user = work.shell.due(self.may_start_shell(), self.covers_shell());
+        if of_user.is_some() {
+            return of_user;
+        }
         match &self.phase {
             Phase::NextStep(kind) => Some(work.step_started(*kind)),
             Phase::RunningTools(batch, _) => batch.due(),
@@ -263,11 +279,37 @@ impl State {
             | Phase::CompactionNeeded(..)
             | Phase::Ending(_) => vec![],
         };
+        jobs.extend(self.shell_job());
         jobs.extend(self.work.tasks.running().map(|task| Job::WatchTask(task.id.clone())));
         if let Some(at_ms) = self.deadline_ms().filter(|_| self.is_in_turn()) {
             jobs.push(Job::WatchDeadline { at_ms });
         }
         jobs
+    }
+
+    /// What the user's own commands want to be under way.
+    fn shell_job(&self) -> Option<Job> {
+        let shell = &self.work.shell;
+        match shell.wanted(self.may_start_shell(), self.covers_shell()) {
+            Some(ShellWish::Snapshot) => Some(Job::Snapshot(Moment::Before)),
+            Some(ShellWish::Run(call)) => Some(Job::RunTool(call)),
+            Some(ShellWish::Stop(call)) => Some(Job::StopTool(call)),
+            None => {
+                let is_over = !shell.is_open() && shell.is_unsealed();
+                let is_between = !self.is_in_turn() && self.phase != Phase::Due;
+                (is_over && is_between).then_some(Job::Snapshot(Moment::After))
+            }
+        }
+    }
+
+    /// Whether a command of the user's may begin: not while a turn's last snapshot is taken, of which it would be half.
+    fn may_start_shell(&self) -> bool {
+        !matches!(self.phase.opened(), Phase::Sealing(_) | Phase::Ending(_))
+    }
+
+    /// Whether the workspace before such a command is known by the turn under way.
+    fn covers_shell(&self) -> bool {
+        self.is_in_turn() && self.work.turn.first_snapshot.is_some()
     }
 
     /// Whether a turn is under way.
@@ -350,6 +392,23 @@ impl State {
         self.work.waiting.iter().map(|waiting| (&waiting.message, waiting.delivery))
     }
 
+    /// What was typed for a message that waits, where a command made its words.
+    pub fn typed(&self, message: &MessageId) -> Option<&str> {
+        let mut waiting = self.work.waiting.iter();
+        waiting.find(|waiting| waiting.message.id.as_ref() == Some(message))?.typed.as_deref()
+    }
+
+    /// Whether this message can be taken out of the queue: it waits, and the step that is about to start is not there for
+    /// it alone.
+    pub fn may_unqueue(&self, message: &MessageId) -> bool {
+        self.work.may_unqueue(&self.phase, message)
+    }
+
+    /// Whether this message was taken out of the queue.
+    pub fn was_unqueued(&self, message: &MessageId) -> bool {
+        self.work.unqueued.contains(message)
+    }
+
     /// Whether a message with this id was heard before, taken up or not.
     pub fn has_heard(&self, message: &MessageId) -> bool {
         self.heard_at(message).is_some()
@@ -422,6 +481,26 @@ impl State {
         &self.work.tasks
     }
 
+    /// The commands that the user runs themselves and that have no result yet.
+    pub fn shell(&self) -> &ShellCommands {
+        &self.work.shell
+    }
+
+    /// The event that begins a command of the user's.
+    pub fn user_ran(
+        &self,
+        command: String,
+        keep_from_model: bool,
+        snapshot: bool,
+        message: Option<MessageId>,
+    ) -> Event {
+        let shell = &self.work.shell;
+        // One that runs while another does belongs to that one.
+        let is_first = !self.is_in_turn() && !shell.is_open() && !shell.is_unsealed();
+        let turn = is_first.then_some(self.work.turns + 1);
+        Event::UserRan { call: shell.next_id(), command, keep_from_model, turn, snapshot, message }
+    }
+
     /// What would bring back what was taken back last, if nothing was said since.
     pub fn redo(&self) -> Option<Rewind> {
         let undone = self.work.undone.last()?;
@@ -460,11 +539,15 @@ impl State {
         &self.work.turn.policy
     }
 
-    /// What the rules of the turn and what the user has granted say of a call.
+    /// What the rules of the turn, what the user has granted and what skills of this turn allow say of a call.
     pub fn judge(&self, tool: &str, accesses: &[Access]) -> Judgement {
         let policy = &self.work.turn.policy;
         let ask = self.work.ask(tool, accesses);
-        policy.permission.judge_in(policy.mode, &self.work.grants, &ask)
+        let grants = match self.work.turn.grants.as_slice() {
+            [] => Cow::Borrowed(&self.work.grants),
+            of_turn => Cow::Owned([&self.work.grants, of_turn].concat()),
+        };
+        policy.permission.judge_in(policy.mode, &grants, &ask)
     }
 
     /// What a person has allowed for the rest of the session.
@@ -484,17 +567,41 @@ impl State {
 
     /// An open call by its id.
     pub fn open_call(&self, id: &CallId) -> Option<&Arc<ToolCall>> {
-        self.batch()?.call(id)
+        let of_user = self.work.shell.find(id).map(|command| &command.call);
+        of_user.or_else(|| self.batch()?.call(id))
     }
 
     /// What this open call may do, once it was judged.
     pub fn effects(&self, id: &CallId) -> Option<Effects> {
-        self.batch()?.effects(id)
+        match self.work.shell.find(id) {
+            Some(_) => Some(Effects::OPAQUE),
+            None => self.batch()?.effects(id),
+        }
     }
 
     /// What its tool says of this open call, once it was judged.
     pub fn plan(&self, id: &CallId) -> Option<&Planned> {
         self.batch()?.plan(id)
+    }
+
+    /// The subagent's session that answers this open call, once that is on record.
+    pub fn child(&self, id: &CallId) -> Option<&SessionId> {
+        self.batch()?.child(id)
+    }
+
+    /// The subagents' sessions whose calls are open.
+    pub fn children(&self) -> impl Iterator<Item = &SessionId> {
+        self.batch().into_iter().flat_map(Batch::children)
+    }
+
+    /// Whether a call of this session was ever answered by this subagent's session, or is to be.
+    pub fn has_called(&self, child: &SessionId) -> bool {
+        self.work.called.contains(child)
+    }
+
+    /// Calls of the turn under way, or of the last one, that subagents have answered or are answering.
+    pub fn delegated_in_turn(&self) -> u32 {
+        self.work.turn.delegated
     }
 
     /// What the yes of a person to this call is bound to: what it would access, and the files as they were.
@@ -529,13 +636,16 @@ impl State {
 
     /// Whether the writer who has the session now has started this call, and no other before.
     pub fn is_started_here(&self, id: &CallId) -> bool {
-        self.batch().and_then(|batch| batch.started_in(id)) == Some(self.work.epoch)
+        self.started_in(id) == Some(self.work.epoch)
+    }
+
+    fn started_in(&self, id: &CallId) -> Option<u64> {
+        self.work.shell.started_in(id).or_else(|| self.batch()?.started_in(id))
     }
 
     /// Whether the machine has been up ever since this call was started: then whatever was written for it is still there.
     pub fn is_started_in_this_boot(&self, id: &CallId) -> bool {
-        let epoch = self.batch().and_then(|batch| batch.started_in(id));
-        epoch.is_some_and(|epoch| epoch >= self.work.boot_epoch)
+        self.started_in(id).is_some_and(|epoch| epoch >= self.work.boot_epoch)
     }
 
     /// The question that waits for its answer under this name, as people see it.
@@ -643,6 +753,18 @@ impl Phase {
         if let Self::Opening(phase) = self { phase } else { self }
     }
 
+    /// The kind of the step that is about to start.
+    fn next_step(&self) -> Option<StepKind> {
+        match self.opened() {
+            Self::NextStep(kind)
+            | Self::GivenUp { then: AfterCompaction::StartStep(kind), .. }
+            | Self::CompactionNeeded(_, AfterCompaction::StartStep(kind))
+            | Self::BeforeCompaction(_, AfterCompaction::StartStep(kind))
+            | Self::Compacting(_, AfterCompaction::StartStep(kind)) => Some(*kind),
+            _ => None,
+        }
+    }
+
     fn is_compaction_at_rest(&self) -> bool {
         matches!(self, Self::BeforeCompaction(_, AfterCompaction::Rest) | Self::Compacting(_, AfterCompaction::Rest))
     }
@@ -674,10 +796,10 @@ impl Phase {
                 | Event::RewindStarted { .. }
                 | Event::TitleGiven { .. }
                 | Event::GrantsRevoked { .. }
-                | Event::SettingsChanged { .. }
                 | Event::WorkspaceMoved { .. }
                 | Event::ContextGiven { .. }
-                | Event::TaskEnded { .. },
+                | Event::TaskEnded { .. }
+                | Event::UserRan { .. },
             ) => phase,
             (phase, Event::WindowLearned { compact_at_tokens }) => work.learn(phase, *compact_at_tokens),
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
@@ -686,6 +808,11 @@ impl Phase {
                 work.not_rewound(phase, rewind, error, record.seq)
             }
             (phase, said @ Event::UserSpoke { .. }) => work.hear(phase, said, record.seq),
+            (phase, Event::SettingsChanged { changed, at_once, .. }) => match changed.mode.filter(|_| *at_once) {
+                Some(mode) => phase.in_mode(work, mode),
+                None => phase,
+            },
+            (phase, Event::MessageUnqueued { message }) => work.unqueue(phase, message),
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
             (phase, Event::DeadlinePassed {} | Event::TurnResumed { .. }) if phase.is_between_turns() => phase,
             (phase, Event::DeadlinePassed {}) => phase.stop(work, &Self::out_of_time(work), record.seq),
@@ -712,11 +839,14 @@ impl Phase {
             }
             (RunningTools(batch, after), event) if event.is_about_calls() => {
                 work.remember_grant(&batch, event, record.at_ms);
-                work.note_call(event, record.seq);
+                work.note_call(event, &batch, record.seq, record.at_ms);
                 work.turn.note_snapshot(event);
-                work.settle(batch.apply(event, work.epoch), after, record.seq)
+                work.turn.pay(event);
+                work.turn.note_delegated(event);
+                work.settle(batch.apply(event, work.epoch, record.at_ms), after, record.seq)
             }
-            (phase, event @ Event::HooksRan { .. }) => phase.hooked(work, event, record.seq),
+            (phase, event @ Event::SnapshotTaken { .. }) if !matches!(phase, Sealing(_)) => work.put_down(phase, event),
+            (phase, event @ Event::HooksRan { .. }) => phase.hooked(work, event, record.seq, record.at_ms),
             (StepOver(after), Event::StepFinished { .. }) => work.after_step(after),
             (Stuck(call), Event::ApprovalAsked { subject: Subject::GoOn(_), .. }) => {
                 AskingToGoOn(call, Askee::first(&work.turn.policy.hooks.gates))
@@ -766,6 +896,7 @@ impl Phase {
             | Event::ContextGiven { .. }
             | Event::Todo { .. }
             | Event::UserSpoke { .. }
+            | Event::MessageUnqueued { .. }
             | Event::TurnResumed { .. }
             | Event::TurnStarted { .. }
             | Event::StepStarted { .. }
@@ -780,8 +911,10 @@ impl Phase {
             | Event::ApprovalVoided { .. }
             | Event::SnapshotTaken { .. }
             | Event::CallStarted { .. }
+            | Event::Delegated { .. }
             | Event::CallSettled { .. }
             | Event::TaskEnded { .. }
+            | Event::UserRan { .. }
             | Event::HooksRan { .. }
             | Event::StepFinished { .. }
             | Event::CompactionStarted { .. }
@@ -806,7 +939,7 @@ impl Phase {
 
     /// Hooks have run: what they tell the model joins the transcript where nothing stands open in it, they may end the
     /// turn, and where it waited for them, it goes on.
-    fn hooked(self, work: &mut Work, event: &mut Event, seq: Seq) -> Self {
+    fn hooked(self, work: &mut Work, event: &mut Event, seq: Seq, at_ms: TimeMs) -> Self {
         let Event::HooksRan { point, runs, notes, system, tools, sent_back, stopped, .. } = event else { return self };
         work.notes.append(notes);
         if let Self::Compacted { .. } | Self::BeforeModel { .. } | Self::CallingModel { .. } = self {
@@ -826,8 +959,21 @@ impl Phase {
             (Self::BeforeCompaction(trigger, then), HookPoint::BeforeCompaction) => Self::Compacting(trigger, then),
             (Self::AskingToGoOn(call, Askee::Hooks), HookPoint::Approval) => Self::AskingToGoOn(call, Askee::Person),
             (Self::Checking, HookPoint::Stop) => work.checked(sent_back.take()),
-            (Self::RunningTools(batch, after), _) => Self::RunningTools(batch.apply(event, work.epoch), after),
+            (Self::RunningTools(batch, after), _) => Self::RunningTools(batch.apply(event, work.epoch, at_ms), after),
             (phase, _) => phase,
+        }
+    }
+
+    /// The turn goes on in another permission mode: what the rules allowed in the one before, and has not begun, is judged
+    /// again. A question that is open stays open.
+    fn in_mode(self, work: &mut Work, mode: PermissionMode) -> Self {
+        if self.is_between_turns() || work.turn.policy.mode == mode {
+            return self;
+        }
+        Arc::make_mut(&mut work.turn.policy).mode = mode;
+        match self {
+            Self::RunningTools(batch, after) => Self::RunningTools(batch.judge_allowed_again(), after),
+            phase => phase,
         }
     }
 

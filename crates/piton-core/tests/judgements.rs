@@ -22,6 +22,7 @@ fn accesses(command: &str) -> Vec<Access> {
         all.extend(part.hosts.iter().cloned().map(Access::Reach));
         if !part.words.is_empty() {
             let mut part = CommandPart::from(part);
+            part.below.iter_mut().for_each(|below| below.folder = absolute(&below.folder));
             for list in [&mut part.writes, &mut part.may_open] {
                 list.iter_mut().for_each(|path| *path = absolute(path));
             }
@@ -42,6 +43,124 @@ fn judge(rules: &Rules, mode: PermissionMode, tool: &str, accesses: &[Access]) -
 
 fn bash(of: &[(&str, Action)], mode: PermissionMode, command: &str) -> Action {
     judge(&rules(of), mode, "bash", &accesses(command))
+}
+
+/// Commands that open all that lies below a folder, and beside each one that does the same but does not come by `.env`.
+const WHOLE_FOLDERS: &[(&str, &str)] = &[
+    ("find . -name .env -exec cat {} +", "find . -name .env"),
+    ("find . -type f -exec cat {} \\;", "find . -type f -exec ls -l {} \\;"),
+    ("find -exec grep x {} +", "find -name '*.rs' -exec grep x {} +"),
+    ("find . -name '*.rs' -o -exec cat {} +", "find . \\( -name '*.rs' -o -name '*.c' \\) -exec cat {} +"),
+    ("find . -exec cat {} + -name '*.rs'", "find . -name '*.rs' -type f -exec wc -l {} +"),
+    ("find . ! -name '*.rs' -exec cat {} +", "find src/a.rs"),
+    ("find . -name '.e*' -exec cp {} /tmp \\;", "find . -name 'e*' -exec cp {} /tmp \\;"),
+    ("find . -exec sh -c 'cat \"$1\"' _ {} \\;", "find . -exec rm {} \\;"),
+    ("find . -exec sudo cat {} +", "find . -exec chmod +x {} +"),
+    ("fd -H -x cat", "fd -x cat"),
+    ("fd -u . conf -X head", "fd -e rs -H -X head"),
+    ("grep -r x .", "grep x a"),
+    ("grep -rn x", "grep -n x a"),
+    ("grep -R x sub", "grep -R x /usr/include"),
+    ("grep --recursive x .", "grep --regexp x a"),
+    ("grep --rec x .", "grep --color=always x a"),
+    ("grep --dereference-recursive x .", "grep -c x a"),
+    ("grep -d recurse x .", "grep -d skip x a"),
+    ("grep --directories=recurse x", "grep --directories=skip x a"),
+    ("grep -rf patterns", "grep -f patterns a"),
+    ("grep -ie x -r", "grep -ie x a"),
+    ("grep -r --include='*' x", "grep -r --include='*.rs' x ."),
+    ("grep -r --include='.e*' x", "grep -r --include '*.c' --include '*.h' x"),
+    ("egrep -r x .", "egrep x a"),
+    ("fgrep -rl x", "fgrep -l x a"),
+    ("zgrep -r x .", "zgrep x a.gz"),
+    ("rgrep x", "rgrep --include='*.rs' x"),
+    ("rg --hidden x", "rg x"),
+    ("rg -. x sub", "rg -n x sub"),
+    ("rg -uu x", "rg -u x"),
+    ("rg -u -u x", "rg --no-ignore x"),
+    ("rg -g '.e*' x", "rg -g '*.rs' x"),
+    ("rg --glob=.env x", "rg --glob '!.env' x"),
+    ("rg -tx --type-add 'x:.env' x", "rg --files"),
+    ("ag x", "ls -R"),
+    ("ack x", "tree -a"),
+    ("git grep x", "git grep x -- '*.rs'"),
+    ("git grep -n x HEAD", "git status"),
+    ("git grep x -- sub", "git log --oneline"),
+    ("git archive HEAD | tar x", "git ls-files"),
+    ("git diff --no-index sub /dev/null", "git diff"),
+    ("tar c .", "tar t"),
+    ("tar cf - sub", "tar tf a.tar"),
+    ("tar -czf /tmp/a.tgz sub", "tar -xzf a.tgz"),
+    ("tar --create --file=a.tar .", "tar --list --file=a.tar"),
+    ("tar -c -C sub .", "tar -x -C sub"),
+    ("tar cT list", "tar tv"),
+    ("zip -r a.zip .", "zip a.zip a b"),
+    ("7z a a.7z .", "7z l a.7z"),
+    ("jar cf a.jar .", "jar tf a.jar"),
+    ("cpio -o", "cpio -t"),
+    ("cp -r . /tmp/x", "cp a /tmp/x"),
+    ("cp -a sub other", "cp -p a other"),
+    ("cp -R sub/* other", "cp -i a other"),
+    ("cp --archive sub other", "cp --parents a other"),
+    ("cp -rt other sub", "cp -t other a"),
+    ("rsync -a sub other", "rsync a other"),
+    ("rsync --recursive sub host:", "rsync --times a host:"),
+    ("scp -r sub host:", "scp a host:"),
+    ("diff -r sub other", "diff a b"),
+    ("python3 -m http.server", "python3 -m pytest"),
+    ("python3 -m http.server -d sub 8000", "python3 -m json.tool a"),
+    ("python3 -m zipfile -c a.zip .", "python3 -m zipfile -l a.zip"),
+    ("php -S localhost:8000", "php -v"),
+    ("busybox httpd -h sub", "busybox ls sub"),
+    ("npx http-server", "npx eslint src"),
+    ("aws s3 sync . s3://b", "aws s3 ls s3://b"),
+    ("rclone copy . r:", "rclone version"),
+    ("repomix", "cloc ."),
+    ("shopt -s dotglob; cat *", "cat *"),
+    ("cat */.e*", "cat */a*"),
+    ("cat **/.env", "cat **/*.rs"),
+    ("bash -O dotglob -c 'cat *'", "bash -c 'cat *'"),
+    ("perl -ne print .e*", "perl -ne print a*"),
+    ("foo .e*", "foo a*"),
+    ("xargs -a list cat", "xargs -a list echo"),
+    ("find . -name .env | xargs cat", "find . -name .env | wc -l"),
+    ("for f in $(find .); do cat $f; done", "for f in a b; do cat a; done"),
+];
+
+/// The same for a rule that names the folder, too: `Read(conf/key)`.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("mv conf other", "mv src other"),
+    ("ln -s conf other", "ln -s src other"),
+    ("ln -s /w/conf", "ln -s src"),
+    ("env -C conf cat key", "env -C src cat key"),
+    ("env --chdir=conf cat key", "env --chdir=src cat key"),
+    ("sudo -D conf cat key", "sudo -D src cat key"),
+    ("git -C conf diff --no-index key /dev/null", "git -C src diff --no-index key /dev/null"),
+    ("cd conf && grep -r x", "cd src && grep x a"),
+    ("pushd conf; cp -r . /tmp", "pushd src; cp -r src /tmp"),
+    ("rg x", "rg x src"),
+    ("cat **/key", "cat src/**/key"),
+];
+
+#[test]
+fn who_opens_a_whole_folder_opens_what_is_forbidden_there() {
+    let judged = |rule: &str, command: &str| {
+        let of = [("bash", Action::Allow), (rule, Action::Deny)];
+        (bash(&of, PermissionMode::AcceptEdits, command), bash(&of, PermissionMode::Auto, command))
+    };
+    let mut wrong = Vec::new();
+    let named = |rule: &'static str, cases: &'static [(&str, &str)]| cases.iter().map(move |case| (rule, *case));
+    for (rule, (through, twin)) in named("Read(.env)", WHOLE_FOLDERS).chain(named("Read(conf/key)", OTHER_NAMES)) {
+        let found = judged(rule, through);
+        if found.0 == Action::Allow || found.1 != Action::Deny {
+            wrong.push(format!("{through}: {found:?}"));
+        }
+        let found = judged(rule, twin);
+        if found != (Action::Allow, Action::Allow) {
+            wrong.push(format!("twin {twin}: {found:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

@@ -159,6 +159,7 @@ fn conversation(id: &SessionId, workspace: &str, steps: u32) -> Vec<Record> {
             message: MessageId::from("msg_1"),
             parts: vec![Part::text(format!("look at {id} and say what it does"))],
             delivery: Delivery::Steer,
+            typed: None,
         },
         Event::TurnStarted {
             turn: 1,

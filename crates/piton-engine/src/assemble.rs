@@ -7,17 +7,24 @@
 //! Every face uses it: the binary, a server, an editor's agent. Nothing here reads the environment or argv (the [`Machine`]
 //! holds what was read), and nothing prints: what a person should know is a [`Notice`].
 
+pub mod agents;
+pub mod claude;
+pub mod commands;
 pub mod bare;
 pub mod brought;
 pub mod catalogue;
 pub mod cloud;
+pub mod entries;
 pub mod environment;
 pub mod keys;
+pub mod policy;
 pub mod rules;
 pub mod sandbox;
 pub mod secrets;
 pub mod server;
+pub mod skills;
 pub mod sources;
+mod chosen;
 mod switch;
 
 pub(crate) mod error;
@@ -34,17 +41,21 @@ pub use notice::Notice;
 pub use trouble::Trouble;
 pub use wishes::Wishes;
 
-use crate::config::Config;
-use crate::settings::{SandboxSettings, Settings};
+use crate::agents::Agents;
+use crate::config::trust::{self, RunTrust, repository};
+use crate::config::{Config, WebSearchTable};
+use crate::settings::{Displaced, PlanFolder, Settings};
+use crate::skills::Skills;
 use crate::standing::Standing;
-use brought::RunTrusted;
+use brought::{Brought, RunTrusted};
+use chosen::Chosen;
 use models::{Answers, Source};
-use piton_core::configure::is_every;
-use piton_core::permission::PermissionMode;
-use piton_core::policy::Policy;
+use piton_http::page::PageAddress;
 use piton_models::text_tools;
+use piton_tools::subagent::Subagents;
 use piton_tools::toolset::ToolSet;
 use piton_tools::web_fetch::WebFetch;
+use piton_tools::web_search::{Endpoint, WebSearch};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -62,26 +73,35 @@ pub async fn settings(
 ) -> Result<Settings, AssembleError> {
     let trusted = RunTrusted::of(machine, workspace, &wishes.trust)?;
     let config = sources::of_session(machine, workspace, wishes, trusted.as_ref(), notices)?;
-    let (mut policy, sandbox) = policy(&config, machine, wishes, notices)?;
+    let items = trusted.as_ref().map_or(&[][..], |trusted| &trusted.items);
+    let agents = agents::of_session(machine, workspace, items, notices)?;
+    let chosen = Chosen::of(&agents, (machine, workspace, items), &config, wishes, notices)?;
+    let (mut policy, mut sandbox) = policy::of_session(&config, machine, wishes, notices)?;
+    let displaced = chosen.set_mode(&mut policy, &config, wishes, sandbox.is_some());
     let standing = Standing::in_folder(&machine.data_dir);
     notices.extend(standing.add_to(&mut policy.permission, workspace).err().map(Notice::new));
+    claude::add_to(&mut policy.permission, &config, machine, workspace, notices);
     let unfitted = policy.clone();
     let by_preset = text_tools::Mode::of_policy(&policy);
+    let had_effort = wishes.had.effort.filter(|_| !wishes.say_effort());
     let answers = Answers { options: config.answers.options(), text_tools: config.answers.text_tools, by_preset };
+    let answers = answers.with_effort(had_effort);
     let source = Source { config: &config, machine, cassettes: wishes.cassettes, tape: wishes.tape.as_ref() };
-    let had = wishes.had.model.as_deref().filter(|_| !wishes.flags.iter().any(|flag| flag.sets("model")));
-    let said = had.or(config.model.as_deref());
-    let models = source.all(said, &answers, notices).await?;
+    let models = Box::pin(chosen.models(&source, &answers, &config, wishes, notices));
+    let (models, displaced_models) = models.await?;
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
     let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
     let all = models.iter().chain(&titles).chain(&summaries);
     let env_of_hooks = Arc::new(keys::left_for_hooks(all, &config, machine));
-    let items = trusted.as_ref().map_or(&[][..], |trusted| &trusted.items);
     let hooks = hooks::hooks(wishes, (&config, items), &env_of_hooks, machine, workspace, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
+    let skills = skills::of_session(machine, workspace, items, notices)?;
+    skills::missing(&skills, &agents, notices);
+    let skills = Arc::new(skills);
+    skills::show(&skills, workspace, &mut policy.reach, sandbox.as_mut());
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
     let mut settings = bare::settings(first, machine, workspace);
@@ -93,8 +113,14 @@ pub async fn settings(
         policy,
         sandbox,
         env,
-        secrets: secrets::of_session(&config, machine, wishes, notices),
-        tools: with_web(settings.tools.clone(), &config, machine)?,
+        asks_people: wishes.asks_people,
+        secrets: secrets::known_at_start(&config, machine, wishes, notices),
+        tools: tools_of(settings.tools.clone(), (&agents, &skills), &config, machine)?,
+        agents: Arc::new(agents),
+        commands: Some(commands::of_session(machine, workspace, items, &skills, notices)?),
+        skills,
+        agent: chosen.agent,
+        displaced: Displaced { mode: displaced, models: displaced_models },
         tool_limits: config.tool_limits(),
         patches: config.tools.apply_patch.unwrap_or_default(),
         takes_snapshots: config.undo.snapshots.unwrap_or(true),
@@ -103,41 +129,54 @@ pub async fn settings(
         hooks,
         instructions: sources::instructions(&config, machine),
         standing: Some(Arc::new(standing)),
+        plan_folder: Some(plan_folder(machine, workspace, wishes)),
+        effort: had_effort,
         model_source: Some(Arc::new(switch)),
         ..settings
+    })
+}
+
+/// Where plans are kept: in the repository, where the user trusts what that brings along.
+fn plan_folder(machine: &Machine, workspace: &Path, wishes: &Wishes) -> PlanFolder {
+    let (machine, workspace, is_for_run) = (machine.clone(), workspace.to_owned(), wishes.trust != RunTrust::None);
+    Arc::new(move || {
+        let root = repository(&workspace);
+        let is_trusted = || {
+            let brought = Brought::look(&machine, &workspace).ok()?;
+            let all = brought.items.iter().all(|brought| brought.standing == trust::Standing::Trusted);
+            (all && brought.unreadable.is_empty()).then_some(())
+        };
+        let is_repository = root.join(".git").exists();
+        (is_repository && (is_for_run || is_trusted().is_some())).then(|| root.join(".piton/plans"))
     })
 }
 
 /// No provider has this name: the web is reached by the general settings of `[http]`.
 const WEB: &str = "";
 
-/// These tools, and the one that reads the web by this machine's proxies and certificates.
-pub fn with_web(tools: ToolSet, config: &Config, machine: &Machine) -> Result<ToolSet, AssembleError> {
-    Ok(tools.with(Arc::new(WebFetch::new(server::http_options(WEB, config, machine)?))))
-}
-
-/// The rules of a session's turns, whatever its model, and the sandbox of its commands.
-pub fn policy(
+/// These tools, those that read and, where that is configured, search the web by this machine's proxies and certificates, and those
+/// that call these agents and give these skills.
+pub fn tools_of(
+    tools: ToolSet,
+    (agents, skills): (&Agents, &Skills),
     config: &Config,
     machine: &Machine,
-    wishes: &Wishes,
-    notices: &mut Vec<Notice>,
-) -> Result<(Policy, Option<SandboxSettings>), AssembleError> {
-    let mut policy = rules::policy(config)?;
-    let said = said_mode(config, wishes);
-    policy.mode = said.unwrap_or_default();
-    policy.calls.enabled = wishes.had.tools.clone().filter(|tools| !is_every(tools));
-    let sandbox = sandbox::settings(config, machine, wishes, &mut policy, notices)?;
-    if sandbox.is_some() && wishes.is_watched && said.is_none() {
-        // The kernel confines what is not asked about, and undo takes it back.
-        policy.mode = PermissionMode::AcceptEdits;
-    }
-    Ok((policy, sandbox))
-}
-
-/// The permission mode: what a flag says, else what a client has switched the session to, else the configured one.
-fn said_mode(config: &Config, wishes: &Wishes) -> Option<PermissionMode> {
-    let is_said = wishes.flags.iter().any(|flag| flag.sets("permission_mode"));
-    let had = wishes.had.mode.filter(|_| !is_said);
-    wishes.mode.or(had).or(config.permission_mode)
+) -> Result<ToolSet, AssembleError> {
+    let options = server::http_options(WEB, config, machine)?;
+    let tools = tools.with(Arc::new(WebFetch::new(options.clone())));
+    let tools = tools.with(Arc::new(Subagents::new(agents.subagents())));
+    let tools = match skills.tool() {
+        Some(skills) => tools.with(Arc::new(skills)),
+        None => tools,
+    };
+    let Some(WebSearchTable { url, headers, key_variable, private }) = config.tools.web_search.clone() else {
+        return Ok(tools);
+    };
+    let key = |name: String| match machine.var(&name) {
+        Some(key) => Ok(key.to_owned()),
+        None => Err(format!("the variable {name} that [tools.web_search] names is not set")),
+    };
+    let is_private = private.unwrap_or_else(|| PageAddress::parse(&url).is_ok_and(|address| address.is_literal()));
+    let endpoint = Endpoint { url, headers: headers.into_iter().collect(), key: key_variable.map(key), is_private };
+    Ok(tools.with(Arc::new(WebSearch::new(endpoint, options))))
 }

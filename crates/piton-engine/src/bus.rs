@@ -14,9 +14,9 @@
 //! ([`Attending`]); the driver asks nobody where nobody does.
 
 use crate::store::{StoreError, Stored};
-use piton_core::client::{Closed, Live, Now, Published};
-use piton_core::event::Record;
-use piton_core::ids::Seq;
+use piton_core::client::{Closed, Live, Now, Published, Wanted};
+use piton_core::event::{Record, Subject};
+use piton_core::ids::{Seq, SessionId};
 use piton_core::secrets::{Depth, Firewall};
 use piton_core::turn::State;
 use std::collections::VecDeque;
@@ -44,6 +44,8 @@ pub(crate) struct Bus {
 #[derive(Debug, Clone)]
 struct Standing {
     now: Now,
+    /// What its subagents want, as its clients hear it.
+    of_children: Vec<Wanted>,
     /// Why nothing more is told, once that is so.
     closed: Option<Closed>,
 }
@@ -84,7 +86,7 @@ pub(crate) struct Listener {
 impl Bus {
     /// A bus without listeners, of a journal that ends here.
     pub(crate) fn new(state: &State, durable_seq: Seq, firewall: Firewall) -> Self {
-        let standing = Standing { now: Now::of(state, durable_seq), closed: None };
+        let standing = Standing { now: Now::of(state, durable_seq), of_children: Vec::new(), closed: None };
         Self {
             ring: broadcast::Sender::new(RING),
             standing: Arc::new(Mutex::new(standing)),
@@ -105,11 +107,50 @@ impl Bus {
         let before = std::mem::take(&mut standing.now);
         let wanted = before.wanted.clone();
         standing.now = Now::of(state, seq).after(before);
-        let now = &standing.now.wanted;
-        wanted.iter().filter(|before| !now.contains(before)).for_each(|gone| {
+        let of_children = standing.of_children.clone();
+        standing.now.wanted.extend(of_children);
+        self.tell_wanted(&wanted, &standing.now.wanted);
+    }
+
+    /// What a subagent wants now; nothing more where it is over.
+    pub(crate) fn child_wants(&self, child: &SessionId, wanted: Vec<Wanted>) {
+        let is_of = |wanted: &Wanted| matches!(&wanted.subject, Subject::Child { session, .. } if session == child);
+        let mut standing = self.lock();
+        let before = standing.now.wanted.clone();
+        standing.of_children.retain(|wanted| !is_of(wanted));
+        standing.of_children.extend(wanted.iter().cloned());
+        standing.now.wanted.retain(|wanted| !is_of(wanted));
+        standing.now.wanted.extend(wanted);
+        self.tell_wanted(&before, &standing.now.wanted);
+    }
+
+    /// A subagent wants this, too.
+    pub(crate) fn child_wants_more(&self, wanted: Vec<Wanted>) {
+        let mut standing = self.lock();
+        let before = standing.now.wanted.clone();
+        for wanted in wanted {
+            if !before.contains(&wanted) {
+                standing.of_children.push(wanted.clone());
+                standing.now.wanted.push(wanted);
+            }
+        }
+        self.tell_wanted(&before, &standing.now.wanted);
+    }
+
+    /// A subagent does not want this any more.
+    pub(crate) fn child_wants_less(&self, subject: &Subject) {
+        let mut standing = self.lock();
+        let before = standing.now.wanted.clone();
+        standing.of_children.retain(|wanted| wanted.subject != *subject);
+        standing.now.wanted.retain(|wanted| wanted.subject != *subject);
+        self.tell_wanted(&before, &standing.now.wanted);
+    }
+
+    fn tell_wanted(&self, before: &[Wanted], now: &[Wanted]) {
+        before.iter().filter(|before| !now.contains(before)).for_each(|gone| {
             self.tell(Published::Withdrawn(gone.subject.clone()));
         });
-        now.iter().filter(|now| !wanted.contains(now)).for_each(|new| self.tell(Published::Wanted(new.clone())));
+        now.iter().filter(|now| !before.contains(now)).for_each(|new| self.tell(Published::Wanted(new.clone())));
     }
 
     /// Tells everyone a fragment. What streams comes clean: only who sees all of its pieces can tell.
@@ -234,7 +275,7 @@ impl Listener {
         }
         let missed = std::mem::take(&mut self.missed);
         self.ready.extend((missed > 0).then_some(Published::Missed { fragments: missed }));
-        let Some(Standing { now, closed }) = self.joined.take() else { return Ok(()) };
+        let Some(Standing { now, closed, of_children: _ }) = self.joined.take() else { return Ok(()) };
         let wanted: Vec<Published> = now.wanted.iter().cloned().map(Published::Wanted).collect();
         self.ready.push_back(Published::Now(Box::new(now)));
         self.ready.extend(wanted);

@@ -27,6 +27,7 @@ use piton_core::ids::CallId;
 use piton_core::message::{Message, Part, Role};
 use piton_core::policy::Policy;
 use piton_core::request::{self, Frame};
+use piton_core::skill;
 use piton_core::turn::State;
 use piton_models::model::Model;
 use std::path::Path;
@@ -38,6 +39,8 @@ const PRUNED_MOST_PERCENT: u64 = 80;
 /// What of the room the newest step may take, in percent: the summary stands beside it. Outputs that are longer are
 /// clipped.
 const NEWEST_MOST_PERCENT: u64 = 50;
+/// What of the room the skills may take that are put back, in percent.
+const SKILLS_MOST_PERCENT: u64 = 25;
 /// Bytes of an output that stay in any case.
 const CLIPPED_LEAST_BYTES: u64 = 1_000;
 
@@ -263,11 +266,12 @@ impl<'a> Measured<'a> {
 
     fn sketch(&self, trigger: Trigger, plan: CompactionPlan, settings: &Settings) -> Sketch {
         let kept: u64 = self.sizes[plan.summed_up..].iter().sum();
-        let note = note(self.session, settings);
+        let dropped = self.session.context().dropped(plan.summed_up);
+        let note = note(self.session, settings, &dropped, self.room, self.family);
         let noted = note.as_ref().map_or(0, |note| self.family.of_bytes(note.len()));
         Sketch {
             trigger,
-            dropped: self.session.context().dropped(plan.summed_up),
+            dropped,
             words_tokens: self.rules.user_words(self.room),
             family: self.family,
             rules: self.rules.clone(),
@@ -279,10 +283,13 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// What the embedder wants told anew after a compaction. Where it is and which instructions hold, the model hears at
-/// the next step, from [`crate::context`].
-fn note(session: &State, settings: &Settings) -> Option<String> {
-    settings.after_compaction.as_ref().and_then(|after| after(Path::new(session.workspace())))
+/// What is told anew after a compaction: what the embedder wants, and the skills that the model was given. Where it is and which
+/// instructions hold, the model hears at the next step, from [`crate::context`].
+fn note(session: &State, settings: &Settings, dropped: &Dropped, room: u64, family: Family) -> Option<String> {
+    let own = settings.after_compaction.as_ref().and_then(|after| after(Path::new(session.workspace())));
+    let skills = skill::put_back(&dropped.skills, room * SKILLS_MOST_PERCENT / 100, family);
+    let parts: Vec<String> = own.into_iter().chain(skills).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 /// What to do now that the context is full.
@@ -403,7 +410,7 @@ pub(crate) fn replaced(session: &State, frame: &Frame, settings: &Settings, summ
         summary: summary.to_owned(),
         tokens_before: measured.used,
         tokens_after,
-        note: note(session, settings),
+        note: note(session, settings, &session.context().dropped(0), measured.room, measured.family),
         asked: None,
     })
 }

@@ -30,7 +30,7 @@ use piton_core::reference::Style;
 use piton_core::retry::{BackoffBy, BeyondCap, Jitter, RetryOn, RetryPolicy};
 use piton_http::egress::{HostError, HostRule};
 use piton_models::catalogue::{Catalogue, ModelOverride, Rates};
-use piton_models::effort::Effort;
+use piton_models::effort::{Effort, EffortWord};
 use piton_models::options::Options;
 use piton_models::provider;
 use piton_models::text_tools;
@@ -51,6 +51,8 @@ pub struct Config {
     pub version: Option<u32>,
     /// The model to ask, as `provider/name`.
     pub model: Option<String>,
+    /// The agent that sessions are run by, by its name; `build` if nothing is said. `piton agent` lists them.
+    pub agent: Option<String>,
     /// The preset whose rules the rest of this changes: the name of one, or a file beside your configuration (`mine.toml`)
     /// that changes one.
     #[schemars(extend("anyOf" = [json!({"enum": PRESETS.map(|preset| preset.name)}), json!({"pattern": "\\.toml$"})]))]
@@ -114,6 +116,9 @@ pub struct Config {
     /// Snapshots of the workspace.
     #[serde(default)]
     pub undo: UndoTable,
+    /// The conversation in a terminal. Not for a repository to say.
+    #[serde(default)]
+    pub terminal: TerminalTable,
     /// What the commands of the model can reach. Not for a repository to say.
     #[serde(default)]
     pub sandbox: SandboxTable,
@@ -297,6 +302,76 @@ pub struct ToolsTable {
     /// Which models change files with `apply_patch` in the place of `edit` and `write`: `by_model` (those trained on its
     /// format: GPT-5 and later, Codex), `always` or `never`.
     pub apply_patch: Option<Patches>,
+    /// Where `web_search` searches. Without it there is no such tool.
+    pub web_search: Option<WebSearchTable>,
+}
+
+/// The `[tools.web_search]` table.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WebSearchTable {
+    /// The address that is asked, which answers with JSON: `{query}` stands for the words, `{key}` for the key.
+    pub url: String,
+    /// Headers of the request, in which `{key}` stands for the key.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// The environment variable that holds the key.
+    pub key_variable: Option<String>,
+    /// Whether it may have an address of your own network. An address that names this machine or an IP always may.
+    pub private: Option<bool>,
+}
+
+impl WebSearchTable {
+    /// Whether a key is sent somewhere.
+    pub(crate) fn uses_key(&self) -> bool {
+        std::iter::once(&self.url).chain(self.headers.values()).any(|text| text.contains("{key}"))
+    }
+}
+
+/// The `[terminal]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
+#[schemars(rename = "Terminal")]
+#[serde(deny_unknown_fields)]
+pub struct TerminalTable {
+    /// Whether the terminal's title says what goes on; it does if nothing is said.
+    pub title: Option<bool>,
+    /// Whether terminals that can show it are told that work goes on (OSC 9;4); they are if nothing is said.
+    pub progress: Option<bool>,
+    /// How you are told of an end or a question while the terminal has not the focus: `auto` (in its own notices where it is
+    /// known to have some, else by its bell), `bell` or `off`.
+    pub notify: Option<NoticeWord>,
+    /// Seconds of work after which you are told; 10 if nothing is said.
+    #[schemars(range(min = 0, max = 86_400))]
+    pub notify_after: Option<f64>,
+    /// A command for `sh` that prints the status line. It reads the JSON of Claude Code's status lines.
+    pub status: Option<String>,
+    /// Whether lines are only ever appended, without boxes and without anything that is drawn again.
+    pub screen_reader: Option<bool>,
+    /// Whether nothing moves by itself.
+    pub reduced_motion: Option<bool>,
+    /// Whether the whole screen is used, in place of the scrollback.
+    pub full: Option<bool>,
+}
+
+/// How somebody is told who looks elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(rename = "Notice")]
+#[serde(rename_all = "snake_case")]
+pub enum NoticeWord {
+    /// As the terminal can.
+    Auto,
+    /// By its bell.
+    Bell,
+    /// Not at all.
+    Off,
+}
+
+impl TerminalTable {
+    /// That of a configuration file alone, also where the rest of it makes no sense: that is said by whoever reads all of it.
+    pub fn of_file(text: &str) -> Self {
+        let file = text.parse::<toml::Table>().unwrap_or_default();
+        file.get("terminal").and_then(|table| table.clone().try_into().ok()).unwrap_or_default()
+    }
 }
 
 /// The `[undo]` table.
@@ -442,6 +517,9 @@ pub struct ClaudeTable {
     /// `.claude/settings.json` where it is trusted.
     #[serde(default)]
     pub hooks: bool,
+    /// Whether the permission rules of its settings hold: of `~/.claude/settings.json` all of them, of the repository's those that
+    /// forbid or ask, trusted or not. They do where nothing is said.
+    pub permissions: Option<bool>,
 }
 
 /// The `[check]` table.
@@ -503,6 +581,7 @@ pub struct AnswersTable {
     /// The most tokens of one answer, reasoning included.
     pub max_output: Option<u32>,
     /// Reasoning effort.
+    #[schemars(with = "Option<EffortWord>")]
     pub effort: Option<Effort>,
     /// How tool calls in the text are read.
     #[schemars(with = "Option<TextTools>")]
@@ -528,6 +607,7 @@ pub struct ModelTable {
     /// The most tokens of one answer, reasoning included.
     pub max_output: Option<u32>,
     /// Reasoning effort.
+    #[schemars(with = "Option<EffortWord>")]
     pub effort: Option<Effort>,
     /// The same in tokens, where a provider counts them.
     pub thinking_budget: Option<u32>,

@@ -11,8 +11,6 @@
 //! All of it is appended and recorded with the event that carries it ([`piton_core::event::Event::ContextGiven`] says
 //! what it was): nothing is read a second time when a session is resumed, and nothing that was sent ever changes.
 
-pub mod commands;
-
 mod environment;
 mod files;
 mod instructions;

@@ -22,12 +22,15 @@
 //! This module must not know: which provider, which tool, which front end.
 
 mod asked;
+mod commands;
+mod filling;
 mod line;
 mod recorder;
 mod recovery;
 mod rewind;
 mod spans;
 mod tasks;
+mod unqueue;
 mod watch;
 
 use self::line::Line;
@@ -36,7 +39,9 @@ use self::watch::Watch;
 use crate::bus::Bus;
 use crate::clock::World;
 use crate::context::{Notes, remember_given};
+use crate::delegate::Nursery;
 use crate::error::{CompactError, EngineError};
+use crate::family::Kin;
 use crate::inbox::{Asked, Asker, Askers, Requests};
 use crate::jobs::{
     End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SideJob, Step, compacted, goodbye, show, take_up,
@@ -47,6 +52,7 @@ use crate::settings::Settings;
 use crate::store::{Log, StoreError, Stored};
 use piton_core::client::{Closed, Live, Report, Request};
 use piton_core::event::{Canceller, Event, Record};
+use piton_core::ids::SessionId;
 use piton_core::limits::TITLE_GRACE_MS;
 use piton_core::secrets::Firewall;
 use piton_core::turn::{Gate, Job, State};
@@ -76,6 +82,8 @@ pub(crate) struct Setup {
     pub(crate) firewall: Firewall,
     pub(crate) bus: Bus,
     pub(crate) requests: Requests,
+    pub(crate) nursery: Arc<dyn Nursery>,
+    pub(crate) kin: Kin,
 }
 
 /// Drives one session.
@@ -110,9 +118,26 @@ enum Stage {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { world, stored, log, session, staged, prompts, notes, settings, ledger, firewall, bus, requests } =
-            setup;
-        let services = Services::new(settings, world, stored, ledger, firewall, bus, Path::new(session.workspace()));
+        let Setup {
+            world,
+            stored,
+            log,
+            session,
+            staged,
+            prompts,
+            notes,
+            settings,
+            ledger,
+            firewall,
+            bus,
+            requests,
+            nursery,
+            kin,
+        } = setup;
+        // What it has used so far is known to all of its family before anybody of them goes on.
+        kin.begin(stored.id(), session.used(), &session.policy().budget);
+        let (family, workspace) = ((nursery, kin), Path::new(session.workspace()));
+        let services = Services::new(settings, world, stored, ledger, (firewall, bus), family, workspace);
         Self {
             memory: Memory::new(prompts, notes, &services.settings, &session),
             services,
@@ -164,6 +189,7 @@ impl Driver {
             asker.refuse(EngineError::Broken(Arc::clone(&error)));
             return Err(error);
         }
+        self.record_agent();
         self.obey(request, asker);
         loop {
             // All that was said so far, before anything acts on the half of it.
@@ -178,7 +204,10 @@ impl Driver {
             self.commit().await?;
             self.start_ready();
             self.answer_waiters();
-            let is_busy = self.session.is_in_turn() || self.is_rewinding() || self.jobs.has_side(SideJob::Watch);
+            let is_busy = self.session.is_in_turn()
+                || self.session.shell().is_open()
+                || self.is_rewinding()
+                || self.jobs.has_side(SideJob::Watch);
             if self.stage == Stage::Closing && !is_busy {
                 return Ok(());
             }
@@ -225,7 +254,7 @@ impl Driver {
             let start = self.take_up_missing();
             self.record_all(start.into_iter().flatten());
         }
-        if self.session.is_in_turn() {
+        if self.session.is_in_turn() || self.session.shell().is_open() {
             self.record(Event::CancelRequested { by });
         }
     }
@@ -256,8 +285,13 @@ impl Driver {
         }
         // The one place that everything passes before it is kept, shown or sent.
         self.services.firewall.event(&mut event);
+        let approval = self.plan_approved(&event);
         let record = self.recorder.stage(event, self.services.world.now_ms());
         self.jobs.forget_ready();
+        let child = match &record.event {
+            Event::CallSettled { call, .. } => self.session.child(call).cloned(),
+            _ => None,
+        };
         self.session.apply(&record);
         self.memory.prompts.hear(&record);
         self.memory.notes.hear(&record);
@@ -268,10 +302,19 @@ impl Driver {
         match &record.event {
             Event::ContextGiven { items } => items.iter().for_each(|item| remember_given(item, &services.ledger)),
             Event::DeadlinePassed {} => self.pause(false),
+            Event::CallSettled { call, outcome } => {
+                self.line.ran(call, outcome);
+                self.askers.ran(call, outcome);
+                self.leave_if_answered();
+            }
             event @ (Event::CompactionFinished { .. } | Event::CompactionFailed { .. }) => {
                 self.askers.compacted(&compacted(event));
             }
             _ => {}
+        }
+        self.count(&record.event, child.as_ref());
+        if let Some(approval) = approval {
+            self.leave_plan(approval);
         }
         if let Some(report) = Report::of(&self.session, &record.event) {
             self.turn_ended(&report);
@@ -279,11 +322,44 @@ impl Driver {
         }
     }
 
+    /// Tells the session's family what it has used, where that has changed; `child` has answered the call that is settled.
+    fn count(&self, event: &Event, child: Option<&SessionId>) {
+        let (kin, session) = (&self.services.kin, &self.session);
+        match event {
+            Event::TurnStarted { policy, .. } | Event::TurnResumed { policy, .. } => {
+                kin.begin(session.id(), session.used(), &policy.budget);
+            }
+            Event::MessageFinished { .. }
+            | Event::MessageCut { .. }
+            | Event::ModelFailed { .. }
+            | Event::CompactionFinished { .. }
+            | Event::CompactionFailed { .. } => {
+                kin.uses(session.id(), session.used());
+            }
+            // Whatever the outcome says of it, its call is over.
+            Event::CallSettled { .. } => {
+                if let Some(child) = child {
+                    kin.uses(session.id(), session.used());
+                    kin.forget(child);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// What was changed meanwhile holds from here on.
     fn settle_settings(&mut self) {
-        let Some(settings) = self.next_settings.take() else { return };
+        let Some(settings) = self.next_settings.take() else { return self.offer_anew() };
         self.services.take(settings);
         self.memory.frames = Frames::of(&self.services.settings, &self.session);
+    }
+
+    /// Offers the model what the permission mode offers by now.
+    fn offer_anew(&mut self) {
+        let settings = &self.services.settings;
+        if settings.offered() != self.memory.frames.own().tools {
+            self.memory.frames = Frames::of(settings, &self.session);
+        }
     }
 
     fn drop_unwanted(&mut self) {

@@ -1,10 +1,13 @@
 //! The entry point for embedders: open an engine, create or resume a session, and get a [`Handle`] on it.
 
 use crate::bus::Bus;
+use crate::children::Children;
 use crate::clock::World;
 use crate::context::{self, Notes};
 use crate::control::{RemoteSession, Served, Server};
+use crate::delegate::{Opens, Order};
 use crate::driver::{Driver, Setup};
+use crate::family::Kin;
 use crate::firewall;
 use crate::fork::{self, ForkError};
 use crate::handle::{Handles, Here, Line};
@@ -13,8 +16,9 @@ use crate::prompt::Prompts;
 use crate::store::sqlite::index::{Index, IndexError};
 use crate::store::sqlite::{SessionDir, SqliteStore};
 use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
-use piton_core::client::Closed;
-use piton_core::event::{Event, Record};
+use async_trait::async_trait;
+use piton_core::client::{Closed, Request};
+use piton_core::event::{Event, Origin, Record};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::turn;
 use piton_tools::ledger::FileLedger;
@@ -23,9 +27,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::Instrument;
 
-pub use crate::error::{ConfigureError, EngineError};
+pub use crate::error::{ConfigureError, EngineError, UnqueueError};
 pub use crate::handle::{Asking, Handle, Resumed, Said, Subscription, new_message_id};
-pub use crate::settings::{Attendance, ModelSource, OpenedModels, Patches, SecretSettings, Settings};
+pub use crate::settings::{
+    Attendance, Displaced, ModelSource, OpenedModels, Patches, PlanFolder, SecretSettings, Settings,
+};
 
 /// Sessions under one data folder.
 #[derive(Debug, Clone)]
@@ -102,13 +108,24 @@ impl Engine {
 
     /// Starts a new session in a workspace. Must be called within a tokio runtime.
     pub async fn create(&self, workspace: &Path, settings: Settings) -> Result<Handle, EngineError> {
-        let id = self.world.session_id();
+        self.create_as(self.world.session_id(), None, workspace, settings, Kin::default()).await
+    }
+
+    /// Starts the session of this id, which works for another where a parent is named.
+    pub(crate) async fn create_as(
+        &self,
+        id: SessionId,
+        parent: Option<Origin>,
+        workspace: &Path,
+        settings: Settings,
+        kin: Kin,
+    ) -> Result<Handle, EngineError> {
         let log = self.store.create(&id, self.opening(settings.shares_runtime)).await?;
         let started = Event::SessionStarted {
             session: id.clone(),
             workspace: workspace.to_string_lossy().into_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            parent: None,
+            parent,
         };
         let opened = self.opening(settings.shares_runtime).event(log.epoch());
         let stage = |(seq, event)| Record { seq, at_ms: self.world.now_ms(), event };
@@ -117,12 +134,12 @@ impl Engine {
         let mut prompts = Prompts::default();
         staged.iter().for_each(|record| prompts.hear(record));
         let memory = Memory { prompts, ..Memory::default() };
-        Ok(self.drive(&id, log, session, staged, memory, settings))
+        Ok(self.drive(&id, log, (session, memory), staged, settings, kin))
     }
 
     /// Opens a session again. What was under way goes on with the next prompt, or with [`Handle::go_on`].
     pub async fn resume(&self, id: &SessionId, settings: Settings) -> Result<Handle, EngineError> {
-        self.resume_in(id, None, settings).await
+        self.resume_as(id, None, settings, Kin::default()).await
     }
 
     /// The same, in another workspace from here on where one is given: the one before was moved or is gone.
@@ -131,6 +148,16 @@ impl Engine {
         id: &SessionId,
         workspace: Option<&Path>,
         settings: Settings,
+    ) -> Result<Handle, EngineError> {
+        self.resume_as(id, workspace, settings, Kin::default()).await
+    }
+
+    async fn resume_as(
+        &self,
+        id: &SessionId,
+        workspace: Option<&Path>,
+        settings: Settings,
+        kin: Kin,
     ) -> Result<Handle, EngineError> {
         let mut memory = Memory::default();
         let opening = self.opening(settings.shares_runtime);
@@ -141,19 +168,24 @@ impl Engine {
             Record { seq: log.head() + 1, at_ms: self.world.now_ms(), event }
         });
         moved.iter().for_each(|record| session.apply(record));
-        Ok(self.drive(id, log, session, moved.into_iter().collect(), memory, settings))
+        Ok(self.drive(id, log, (session, memory), moved.into_iter().collect(), settings, kin))
     }
 
     /// A handle on a session, wherever it runs: the driver that it has in this process, or a new one where nobody runs
     /// it; where another process does, the way there, and the settings are not used.
     pub async fn attach(&self, id: &SessionId, settings: Settings) -> Result<Handle, EngineError> {
+        self.attach_as(id, settings, Kin::default()).await
+    }
+
+    /// The same, in this place of a family.
+    pub(crate) async fn attach_as(&self, id: &SessionId, settings: Settings, kin: Kin) -> Result<Handle, EngineError> {
         // Two clients that come at once must not both find it closed.
         let _turn = self.handles.attaching.lock().await;
         loop {
             if let Some(handle) = self.handles.get(id) {
                 return Ok(handle);
             }
-            match self.resume(id, settings.clone()).await {
+            match self.resume_as(id, None, settings.clone(), kin.clone()).await {
                 Err(EngineError::Journal(StoreError::Busy { .. })) => {}
                 opened => return opened,
             }
@@ -188,10 +220,10 @@ impl Engine {
         &self,
         id: &SessionId,
         log: Box<dyn Log>,
-        session: turn::State,
+        (session, memory): (turn::State, Memory),
         staged: Vec<Record>,
-        memory: Memory,
         settings: Settings,
+        kin: Kin,
     ) -> Handle {
         let firewall = firewall::firewall(&self.data_dir, &settings, &session);
         let (stored, bus) = (self.stored(id), Bus::new(&session, log.head(), firewall.clone()));
@@ -213,6 +245,8 @@ impl Engine {
             firewall,
             bus: bus.clone(),
             requests,
+            nursery: Arc::new(Children::of(Arc::new(self.clone()))),
+            kin,
         };
         let span = tracing::info_span!(target: "piton", "session", id = id.as_str());
         let driver = tokio::spawn(run(Driver::new(setup), served).instrument(span));
@@ -225,6 +259,33 @@ impl Engine {
     /// Who opens a journal here.
     pub(crate) fn opening(&self, shares_runtime: bool) -> Opening {
         Opening::in_world(&self.world, shares_runtime)
+    }
+}
+
+#[async_trait]
+impl Opens for Engine {
+    async fn open(&self, order: &Order, settings: Settings, may_begin: bool) -> Result<Handle, EngineError> {
+        let Order { child, parent, workspace, kin, goes_on, .. } = order;
+        if *goes_on {
+            let of = self.store.summary(child).await?.parent;
+            if !of.is_some_and(|of| of.session == parent.session && of.call.is_some()) {
+                return Err(EngineError::NotAtWork(child.clone()));
+            }
+        }
+        match self.attach_as(child, settings.clone(), kin.clone()).await {
+            Err(EngineError::Journal(StoreError::NotFound { .. })) if may_begin && !goes_on => {
+                let handle =
+                    self.create_as(child.clone(), Some(parent.clone()), workspace, settings, kin.clone()).await?;
+                // For people who look at it later; it need not wait for that.
+                drop(handle.ask(Request::Rename { title: order.title.clone() }));
+                Ok(handle)
+            }
+            opened => opened,
+        }
+    }
+
+    async fn records(&self, child: &SessionId) -> Vec<Record> {
+        self.store.read(child, 1, usize::MAX).await.unwrap_or_default()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::store::{Holder, StoreError};
 use piton_core::client::{Refusal, Report};
 use piton_core::event::{Answerer, Subject};
-use piton_core::ids::Seq;
+use piton_core::ids::{Seq, SessionId};
 use piton_core::question::Decision;
 use piton_tools::snapshot::{NotAnId, SnapshotError};
 use std::io;
@@ -30,6 +30,14 @@ pub enum EngineError {
         /// What it says.
         reason: String,
     },
+    /// What was said with a command, and the command made no words of it. It is not on record.
+    #[error("/{name}: {reason}")]
+    CommandRefused {
+        /// Its name.
+        name: String,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// There is no turn to go on with.
     #[error("no turn is under way; there is nothing to resume")]
     AtRest,
@@ -52,6 +60,9 @@ pub enum EngineError {
         /// Which question is open.
         subject: Subject,
     },
+    /// What was sent is no answer to the question, for this reason. It is still open.
+    #[error("that is no answer to the question: {0}")]
+    NoAnswer(String),
     /// What was allowed for longer than the session could not be kept. The question is still open.
     #[error("this cannot be kept beyond the session: {0}. Answer yes, or always for the session")]
     NotKept(String),
@@ -90,13 +101,71 @@ pub enum EngineError {
     /// The session is run as before.
     #[error(transparent)]
     Configure(#[from] ConfigureError),
+    /// The user's command was not run.
+    #[error(transparent)]
+    Shell(#[from] ShellError),
+    /// The message goes on waiting, or never waited.
+    #[error(transparent)]
+    Unqueue(#[from] UnqueueError),
+    /// The message was taken out of the queue before any step had read it.
+    #[error("the message was taken back before the model read it")]
+    TakenBack,
+    /// It is no subagent of this session, or asks nothing any more.
+    #[error("{0} is no subagent that is at work for this session")]
+    NotAtWork(SessionId),
+}
+
+/// Why a message was not taken out of the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnqueueError {
+    /// Nothing was said under this id.
+    #[error("this session has no message of that id")]
+    Unknown,
+    /// A step has read it.
+    #[error("the message is not queued any more: the model has read it, or it was undone")]
+    Read,
+    /// It was taken out before.
+    #[error("the message was taken back before")]
+    TakenBack,
+    /// A command of its template runs.
+    #[error("a command of its template is running for this message; cancel stops both")]
+    Filling,
+    /// The step that is about to start is there for it.
+    #[error("the next step is already starting with this message; stop the turn to take it back")]
+    NextStep,
+}
+
+/// Why a command of the user's own was not run. Nothing of it is on record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ShellError {
+    /// It cannot be run at all.
+    #[error("{0}")]
+    Unrunnable(String),
+    /// A rule forbids it, or it would touch what no call may.
+    #[error("the command was not run: {0}")]
+    Forbidden(String),
+    /// This session has no tool that runs commands.
+    #[error("this session runs no commands: it has no bash")]
+    NoShell,
+    /// Room is being made in the context.
+    #[error("the context is being compacted; run the command when that is done")]
+    Compacting,
+    /// Turns are being taken back or brought back.
+    #[error("files are being restored; run the command when that is done")]
+    Rewinding,
+    /// So many wait already that this one was not taken.
+    #[error("{most} commands are already waiting; this one was not accepted")]
+    TooMany {
+        /// How many may wait.
+        most: usize,
+    },
 }
 
 /// Why a session is run as before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigureError {
     /// The request names nothing.
-    #[error("nothing to change: name a model, a mode or tools")]
+    #[error("nothing to change: name a model, a mode, an effort, an agent or tools")]
     Nothing,
     /// There is no such tool.
     #[error("there is no tool `{name}`; the tools are {known}")]
@@ -106,6 +175,9 @@ pub enum ConfigureError {
         /// Those that there are.
         known: String,
     },
+    /// No session can be run by it.
+    #[error("{0}")]
+    NoSuchAgent(String),
     /// Whoever runs the session opens no other models.
     #[error("the program that runs this session cannot switch models")]
     NoSource,
@@ -115,8 +187,7 @@ pub enum ConfigureError {
 }
 
 fn name_of(subject: &Subject) -> &str {
-    let (Subject::Call(call) | Subject::GoOn(call)) = subject;
-    call.as_str()
+    subject.call().as_str()
 }
 
 /// Why a session that somebody runs could not be reached.
@@ -206,6 +277,9 @@ pub enum RewindError {
     /// A turn is under way.
     #[error("a turn is under way; stop it first")]
     MidTurn,
+    /// A command of the user's own runs, or the workspace is put down after one.
+    #[error("a command of yours is still running; stop it first")]
+    Shell,
     /// It was cancelled before anything was changed.
     #[error("it was stopped before anything was changed")]
     Stopped,

@@ -53,7 +53,7 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId) -> Vec<(
                 session: fork.clone(),
                 workspace: workspace.clone(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
-                parent: Some(Origin { session: of.clone(), seq: cut }),
+                parent: Some(Origin { session: of.clone(), seq: cut, call: None }),
             },
             // Who wrote the other journal has no part in this one; and where its head was is where this one begins.
             Event::WriterOpened { .. }
@@ -96,7 +96,7 @@ mod tests {
     use piton_core::call::{TaskBegan, TaskNews};
     use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, TitledBy, Trigger, TurnEnd};
     use piton_core::ids::{CallId, MessageId};
-    use piton_core::message::{FinishReason, Part, Usage};
+    use piton_core::message::{FinishReason, Part};
     use piton_core::model::Reply;
     use piton_core::policy::Policy;
     use piton_core::task::Tasks;
@@ -104,17 +104,10 @@ mod tests {
 
     /// A turn in which the model says one thing.
     fn turn(number: u32, step: u32, says: &str) -> Vec<Event> {
-        let reply = Reply {
-            parts: vec![Part::text(says)],
-            finish: FinishReason::Stop,
-            finish_raw: None,
-            usage: Usage::default(),
-            response_id: None,
-            warnings: Vec::new(),
-        };
+        let reply = Reply::new(vec![Part::text(says)], FinishReason::Stop);
         let message = MessageId(format!("m{number}"));
         vec![
-            Event::UserSpoke { message, parts: vec![Part::text("go")], delivery: Delivery::Steer },
+            Event::UserSpoke { message, parts: vec![Part::text("go")], delivery: Delivery::Steer, typed: None },
             Event::TurnStarted {
                 turn: number,
                 model: "fake/model".into(),
@@ -123,15 +116,7 @@ mod tests {
                 compact_at_tokens: None,
             },
             Event::StepStarted { step, kind: StepKind::Ordinary, note: None },
-            Event::MessageFinished {
-                step,
-                attempt: 1,
-                reply,
-                cost_micros: None,
-                at_most: None,
-                prompt: None,
-                first_ms: None,
-            },
+            Event::replied(step, reply),
             Event::StepFinished { step },
             Event::TurnEnded {
                 turn: number,

@@ -10,9 +10,10 @@ use crate::control::{Listening, RemoteSession};
 use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{self, Asked, Asker, Inbox};
 use crate::store::{Store, StoreError, Stored};
+use piton_core::call::Outcome;
 use piton_core::client::{
     Accepted, Answer, Compact, Compacted, Configure, Configured, Plan, Prompt, Published, Reply, Report, Request,
-    Rewound, Scope, Stage, When,
+    Rewound, Scope, Stage, Unqueued, When,
 };
 use piton_core::event::{Delivery, Direction, Record, Rewind};
 use piton_core::ids::{MessageId, Seq, SessionId};
@@ -300,6 +301,21 @@ impl Handle {
         }
     }
 
+    /// Takes a message back that waits and that no step has read, or all of them, and brings what was said in each. Behind
+    /// a [`Handle::cancel`] that is under way none of them is read any more.
+    pub fn unqueue(
+        &self,
+        message: Option<MessageId>,
+    ) -> impl Future<Output = Result<Vec<Unqueued>, EngineError>> + Send + use<> {
+        let mut asking = self.ask(Request::Unqueue { message });
+        async move {
+            match asking.next().await? {
+                Reply::Unqueued { messages } => Ok(messages),
+                _ => Err(EngineError::Closed),
+            }
+        }
+    }
+
     /// Finishes the call that runs, and starts nothing new before [`Handle::unpause`]; a cancel, or the end of the
     /// turn's time, ends that too. It is not on record: a session that is resumed is not paused. Brings whether the
     /// session is paused now.
@@ -358,10 +374,20 @@ impl Handle {
         }
     }
 
-    /// Changes model, permission mode or tools. Holds from the next turn on.
+    /// Changes model, permission mode, effort or tools. Mode and effort hold from the next step on, the rest from the next turn on.
     pub async fn configure(&self, changed: Configure) -> Result<Configured, EngineError> {
         match self.ask(Request::Configure(changed)).next().await? {
             Reply::Configured(configured) => Ok(configured),
+            _ => Err(EngineError::Closed),
+        }
+    }
+
+    /// Runs a command of the user's own, at rest or beside a turn, and brings what came of it. Unless it is kept from the
+    /// model, the model reads that with its next request.
+    pub async fn shell(&self, command: &str, keep_from_model: bool) -> Result<Outcome, EngineError> {
+        let request = Request::Shell { command: command.to_owned(), keep_from_model };
+        match self.ask(request).next().await? {
+            Reply::Ran { outcome, .. } => Ok(*outcome),
             _ => Err(EngineError::Closed),
         }
     }

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use piton_core::branch::Path;
 use piton_core::call::{CallInput, CallKind, Effects, Outcome, Planned};
 use piton_core::event::{Event, Record};
-use piton_core::ids::{CallId, Seq};
+use piton_core::ids::{CallId, MessageId, Seq};
 use piton_core::message::{Part, ToolCall, prose};
 use piton_tools::plan::{Look, Plan, QuestionDraft};
 use piton_tools::tool::ToolContext;
@@ -13,7 +13,7 @@ use piton_tools::toolset::ToolSet;
 use piton_tools::typed::TypedTool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What the model may call by default: the built-in tools and [`History`].
@@ -57,7 +57,7 @@ impl TypedTool for History {
         let title = input.query.or_else(|| input.seq.map(|seq| format!("event {seq}"))).unwrap_or_default();
         let planned = Planned { kind: CallKind::Search, title, accesses: Vec::new() };
         let question = QuestionDraft::new(|| ("Look into the session's own history?".to_owned(), Vec::new()));
-        Ok(Plan { planned, question, places: Vec::new() })
+        Ok(Plan::of(planned, question))
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
@@ -85,6 +85,8 @@ struct Past<'a> {
     records: &'a [Record],
     path: Path,
     calls: HashMap<&'a CallId, &'a ToolCall>,
+    /// What the user took back before the model had read it.
+    unqueued: HashSet<&'a MessageId>,
 }
 
 impl<'a> Past<'a> {
@@ -99,12 +101,17 @@ impl<'a> Past<'a> {
                 }
             }
         }
-        Self { records, path: Path::of(records), calls }
+        let unqueued = records.iter().filter_map(|record| match &record.event {
+            Event::MessageUnqueued { message } => Some(message),
+            _ => None,
+        });
+        Self { records, path: Path::of(records), calls, unqueued: unqueued.collect() }
     }
 
     /// Who speaks in an event, and what; `None` where nothing is said.
     fn told(&self, record: &Record) -> Option<(String, String)> {
         let (who, text) = match &record.event {
+            Event::UserSpoke { message, .. } if self.unqueued.contains(message) => return None,
             Event::UserSpoke { parts, .. } => ("the user said".to_owned(), with_notes(parts)),
             Event::StepStarted { step, note: Some(note), .. } => {
                 (format!("Piton told the model, step {step}"), note.clone())

@@ -9,8 +9,9 @@
 
 use crate::error::{CompactError, EngineError};
 use crate::store::StoreError;
+use piton_core::call::Outcome;
 use piton_core::client::{Accepted, Compacted, Reply, Report, Request};
-use piton_core::ids::{MessageId, Seq};
+use piton_core::ids::{CallId, MessageId, Seq};
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
@@ -135,6 +136,8 @@ pub(crate) struct Askers {
     owed: Vec<(Asker, Answer)>,
     /// Who waits for a compaction between turns.
     compacting: Option<Asker>,
+    /// Who waits for the end of a command of their own.
+    commands: Vec<(CallId, Asker)>,
     stay: Stay,
 }
 
@@ -194,6 +197,23 @@ impl Askers {
         self.owed.extend(asker.map(|asker| (asker, done.clone().map(Reply::Compacted).map_err(EngineError::from))));
     }
 
+    /// Waits for the end of this command.
+    pub(crate) fn wait_for_command(&mut self, call: CallId, asker: Asker) {
+        self.commands.push((call, asker));
+    }
+
+    /// How many are waited for.
+    pub(crate) fn commands(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// Notes what came of a call, if somebody waits for it.
+    pub(crate) fn ran(&mut self, call: &CallId, outcome: &Outcome) {
+        let theirs = self.commands.extract_if(.., |(waited, _)| waited == call);
+        let ran = |asker| (asker, Ok(Reply::Ran { call: call.clone(), outcome: Box::new(outcome.clone()) }));
+        self.owed.extend(theirs.map(|(_, asker)| ran(asker)));
+    }
+
     /// From here on the driver leaves as soon as no client of this process waits.
     pub(crate) fn leave_when_answered(&mut self) {
         self.stay = Stay::UntilAnswered;
@@ -208,12 +228,31 @@ impl Askers {
     pub(crate) fn may_leave(&self) -> bool {
         self.stay == Stay::UntilAnswered
             && !self.waiting.iter().any(|waiter| waiter.asker.is_local() && waiter.wants_end)
+            && !self.commands.iter().any(|(_, asker)| asker.is_local())
     }
 
     /// Notes a turn's end for those who wait for it. Who spoke for a later turn goes on waiting.
     pub(crate) fn turn_ended(&mut self, report: &Report, has_answered: impl Fn(&MessageId) -> bool) {
         let is_over = |waiter: &mut Waiter| waiter.message.as_ref().is_none_or(&has_answered);
         self.ended.extend(self.waiting.extract_if(.., is_over).map(|waiter| (waiter, report.clone())));
+    }
+
+    /// Whoever waits for the answer to one of these messages waits in vain: they were taken out of the queue.
+    pub(crate) fn taken_back(&mut self, messages: &[MessageId]) {
+        let is_theirs = |waiter: &mut Waiter| waiter.message.as_ref().is_some_and(|own| messages.contains(own));
+        for mut waiter in self.waiting.extract_if(.., is_theirs) {
+            waiter.tell_accepted();
+            if waiter.wants_end {
+                self.owed.push((waiter.asker, Err(EngineError::TakenBack)));
+            }
+        }
+    }
+
+    /// No turn will come that anybody waits for.
+    pub(crate) fn at_rest(&mut self) {
+        let any_turn = |waiter: &mut Waiter| waiter.message.is_none();
+        let waiters = self.waiting.extract_if(.., any_turn);
+        self.owed.extend(waiters.map(|waiter| (waiter.asker, Err(EngineError::AtRest))));
     }
 
     /// Tells what is durable now.
@@ -237,8 +276,15 @@ impl Askers {
     pub(crate) fn break_off(&mut self, error: &Arc<StoreError>) {
         let ended = self.ended.drain(..).map(|(waiter, _)| waiter.asker);
         let owed = self.owed.drain(..).map(|(asker, _)| asker);
-        for asker in
-            self.waiting.drain(..).map(|waiter| waiter.asker).chain(ended).chain(owed).chain(self.compacting.take())
+        let commands = self.commands.drain(..).map(|(_, asker)| asker);
+        for asker in self
+            .waiting
+            .drain(..)
+            .map(|waiter| waiter.asker)
+            .chain(ended)
+            .chain(owed)
+            .chain(self.compacting.take())
+            .chain(commands)
         {
             asker.refuse(EngineError::Broken(Arc::clone(error)));
         }
@@ -247,6 +293,7 @@ impl Askers {
     /// The session is being left: who still waits hears that from the closed channel.
     pub(crate) fn leave(&mut self) {
         self.waiting.clear();
+        self.commands.clear();
         self.compacting = None;
     }
 }

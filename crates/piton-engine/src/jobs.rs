@@ -10,6 +10,7 @@
 //! Each file says what a restart, a panic and a cancel mean to its job. To add one: its file, and its line in [`take_up`].
 
 mod approval;
+mod command;
 mod compact;
 mod configure;
 mod context;
@@ -20,6 +21,7 @@ mod gate;
 mod judge;
 mod model;
 mod plan;
+mod plans;
 mod prompt;
 mod reminders;
 mod rewind;
@@ -34,6 +36,7 @@ mod wait;
 mod watch;
 
 pub(crate) use self::approval::answer;
+pub(crate) use self::command::{Expanding, expand};
 pub(crate) use self::compact::{AtRest, STOPPED, compacted, summary_at_rest};
 pub(crate) use self::configure::{Opening, open_models};
 pub(crate) use self::context::{JobContext, Memory, Services};
@@ -41,9 +44,10 @@ pub(crate) use self::find::find_answer;
 pub(crate) use self::fork::fork;
 pub(crate) use self::frames::Frames;
 pub(crate) use self::gate::begin;
+pub(crate) use self::judge::{Writer, may_run};
 pub(crate) use self::model::{window_changed, window_learned};
 pub(crate) use self::plan::plan;
-pub(crate) use self::prompt::{UserMessage, hear, vet};
+pub(crate) use self::prompt::{Called, UserMessage, hear, vet};
 pub(crate) use self::reminders::with_reminders;
 pub(crate) use self::rewind::{Rewinds, begin_rewind, finish_rewind, finished_files};
 pub(crate) use self::title::title;
@@ -72,6 +76,7 @@ pub(crate) fn take_up(job: &Job, cx: &mut JobContext<'_>) -> Step {
         Job::CallModel { step, attempt } => model::take_up(*step, *attempt, cx),
         Job::Wait { step, until_ms } => wait::back_off(*step, *until_ms, cx),
         Job::WatchDeadline { at_ms } => wait::deadline(*at_ms, cx),
+        Job::AwaitAnswer { subject, until_ms } => wait::answer(subject, *until_ms, cx),
         Job::Pass(gate) => gate::take_up(gate, cx),
         Job::JudgeCall(call) => judge::take_up(call, cx),
         Job::AskApproval(subject) => approval::take_up(subject, cx),
@@ -98,6 +103,7 @@ pub(crate) fn recover(job: &Job, cx: &mut JobContext<'_>) -> Vec<Event> {
         | Job::SwitchModel { .. }
         | Job::Wait { .. }
         | Job::WatchDeadline { .. }
+        | Job::AwaitAnswer { .. }
         | Job::Pass(_)
         | Job::JudgeCall(_)
         | Job::AskApproval(_)

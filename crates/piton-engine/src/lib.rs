@@ -5,6 +5,14 @@
 
 pub mod engine;
 mod settings;
+pub mod commands;
+pub mod front_matter;
+pub mod agents;
+pub mod skills;
+mod family;
+mod delegate;
+mod children;
+mod list_file;
 pub mod standing;
 mod error;
 mod handle;

@@ -80,7 +80,7 @@ impl Engine {
     /// Has a session that nobody runs go on with other settings; whoever assembles settings for it finds them in
     /// [`Engine::configured`].
     pub async fn configure(&self, id: &SessionId, changed: Configure) -> Result<(), LibraryError> {
-        self.note(id, Event::SettingsChanged { changed, by: ChangedBy::User }).await
+        self.note(id, Event::SettingsChanged { changed, by: ChangedBy::User, at_once: false }).await
     }
 
     /// What clients have changed of how a session is run, all in all.
@@ -218,7 +218,7 @@ pub fn size(dir: &SessionDir) -> u64 {
 }
 
 fn come_from(engine: &Engine, session: &SessionId, seq: Seq) -> (SessionId, Option<Origin>) {
-    (engine.world().session_id(), Some(Origin { session: session.clone(), seq }))
+    (engine.world().session_id(), Some(Origin { session: session.clone(), seq, call: None }))
 }
 
 fn shift(from: &SessionDir, to: &SessionDir, id: &SessionId) -> Result<(), LibraryError> {
@@ -243,7 +243,7 @@ mod tests {
     use piton_core::event::{Delivery, StepKind, Subject, Verdict};
     use piton_core::hook::Demand;
     use piton_core::ids::{CallId, MessageId};
-    use piton_core::message::{FinishReason, Part, ToolCall, Usage};
+    use piton_core::message::{FinishReason, Part, ToolCall};
     use piton_core::model::Reply;
     use piton_core::permission::Action;
     use piton_core::policy::{HookPolicy, Policy};
@@ -257,14 +257,7 @@ mod tests {
         let input = CallInput::Json(json!({"command": "touch ran"}));
         let asked =
             ToolCall { id: call.clone(), provider_id: None, name: "bash".into(), spelling: None, input, opaque: None };
-        let reply = Reply {
-            parts: vec![Part::ToolCall(asked)],
-            finish: FinishReason::ToolCalls,
-            finish_raw: None,
-            usage: Usage::default(),
-            response_id: None,
-            warnings: vec![],
-        };
+        let reply = Reply::new(vec![Part::ToolCall(asked)], FinishReason::ToolCalls);
         let subject = Subject::Call(call.clone());
         let events = [
             Event::SessionStarted {
@@ -277,6 +270,7 @@ mod tests {
                 message: MessageId::from("msg_1"),
                 parts: vec![Part::text("go")],
                 delivery: Delivery::Steer,
+                typed: None,
             },
             Event::TurnStarted {
                 turn: 1,
@@ -286,15 +280,7 @@ mod tests {
                 compact_at_tokens: None,
             },
             Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None },
-            Event::MessageFinished {
-                step: 1,
-                attempt: 1,
-                reply,
-                cost_micros: None,
-                at_most: None,
-                prompt: None,
-                first_ms: None,
-            },
+            Event::replied(1, reply),
             Event::requested(call, Effects::OPAQUE, Verdict::Ask),
             Event::ApprovalAsked { subject: subject.clone(), question: None },
             Event::approval(subject, Decision::ApproveForSession),

@@ -1,7 +1,8 @@
 //! What the next request is made of, measured without encoding it: each message is hashed once, when it is new. From
 //! this follow the cache ledger's entry of the request and the most it can cost.
 
-use piton_core::budget::{Bound, Leave, Short, UpcomingCall, WorstRates};
+use crate::family::Kin;
+use piton_core::budget::{Bound, Budget, Leave, Short, UpcomingCall, Used, WorstRates};
 use piton_core::cache::CacheLedger;
 use piton_core::event::{Event, Record};
 use piton_core::message::{Message, Part, Role, Usage};
@@ -17,6 +18,16 @@ const IMAGE_TOKENS: u64 = 10_000;
 
 /// The most tokens that stand around a part of a message on the wire: roles, ids, brackets.
 const AROUND_PART_TOKENS: u64 = 32;
+
+/// What both allow.
+fn stricter(one: Leave, other: Leave) -> Leave {
+    match (one, other) {
+        (Leave::Short(short), _) | (_, Leave::Short(short)) => Leave::Short(short),
+        (Leave::Capped(one), Leave::Capped(other)) => Leave::Capped(one.min(other)),
+        (Leave::Capped(most), Leave::Free) | (Leave::Free, Leave::Capped(most)) => Leave::Capped(most),
+        (Leave::Free, Leave::Free) => Leave::Free,
+    }
+}
 
 /// The prompts of a session: what was sent, and what is about to be.
 #[derive(Default)]
@@ -58,7 +69,7 @@ impl Prompts {
     }
 
     /// Measures the next call and checks it against the budget of its turn.
-    pub(crate) fn permit(&mut self, session: &State, frame: &Frame, model: &dyn Model) -> Permit {
+    pub(crate) fn permit(&mut self, session: &State, frame: &Frame, model: &dyn Model, kin: &Kin) -> Permit {
         let segments = self.measure(session, frame, model.name());
         let input_tokens = self.ledger.most_tokens(&segments);
         let price = model.price().map(|price| price.of_prompt(input_tokens));
@@ -68,13 +79,22 @@ impl Prompts {
             output_tokens: frame.max_output_tokens.or(model.limits().max_output_tokens),
             rates: price.map(|price| WorstRates { input: price.dearest_input(), output: price.output }),
         };
-        let (output, permit) = match call.leave(&session.policy().budget, &session.used()) {
-            Leave::Free => (call.longest_reply(), Permit::Granted(frame.max_output_tokens)),
-            Leave::Capped(most) => (most, Permit::Granted(Some(most))),
-            Leave::Short(short) => return Permit::Short(short),
+        let own = call.leave(&session.policy().budget, &session.used());
+        let decide = |budget: &Budget, used: &Used| match stricter(own, call.leave(budget, used)) {
+            Leave::Free => {
+                let at_most = call.at_most(call.longest_reply());
+                (at_most, Ok((at_most, frame.max_output_tokens)))
+            }
+            Leave::Capped(most) => (call.at_most(most), Ok((call.at_most(most), Some(most)))),
+            Leave::Short(short) => (Bound::default(), Err(short)),
         };
-        self.call = Some(Asked { segments, at_most: call.at_most(output) });
-        permit
+        match kin.reserve(session.id(), session.used(), &session.policy().budget, decide) {
+            Ok((at_most, most)) => {
+                self.call = Some(Asked { segments, at_most });
+                Permit::Granted(most)
+            }
+            Err(short) => Permit::Short(short),
+        }
     }
 
     /// Completes the event that a call ended in: what its prompt was, and what it may have used where nobody says.

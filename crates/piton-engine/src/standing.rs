@@ -3,19 +3,17 @@
 //! They are a layer of the user's voice, between the user's file and what variables and flags say. The file lies in the data
 //! folder, which no tool reaches. A file that cannot be understood, or that others may write, allows nothing, and says so.
 
+use crate::list_file::{ListFile, Lock};
 use piton_core::ids::TimeMs;
 use piton_core::permission::{Action, Rule, Rules, Voice};
-use piton_tools::{private, regular};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The list of what is allowed for longer than a session.
 #[derive(Debug)]
 pub struct Standing {
-    file: PathBuf,
+    file: ListFile,
 }
 
 /// A rule on the list.
@@ -67,7 +65,7 @@ impl Kept {
 impl Standing {
     /// The list in this data folder. There need not be one yet.
     pub fn in_folder(data_dir: &Path) -> Self {
-        Self { file: data_dir.join("allowed.json") }
+        Self { file: ListFile::new(data_dir.join("allowed.json")) }
     }
 
     /// Everything on it, in the order in which it was given.
@@ -95,7 +93,7 @@ impl Standing {
 
     /// From now on these hold in a folder, or everywhere.
     pub fn give(&self, rules: &Rules, folder: Option<&Path>, at_ms: TimeMs) -> Result<(), StandingError> {
-        let _lock = self.lock()?;
+        let lock = self.file.lock().map_err(|what| self.error(what))?;
         let mut list = self.read()?;
         for rule in rules.0.iter().map(ToString::to_string) {
             let kept = Kept { rule, folder: folder.map(Path::to_owned), at_ms };
@@ -103,12 +101,12 @@ impl Standing {
                 list.allowed.push(kept);
             }
         }
-        self.write(&list)
+        self.write(&list, &lock)
     }
 
     /// Takes back what holds in a folder of these names, or all of it where none is named. What was taken back.
     pub fn take_back(&self, names: &[String], workspace: &Path) -> Result<Vec<Kept>, StandingError> {
-        let _lock = self.lock()?;
+        let lock = self.file.lock().map_err(|what| self.error(what))?;
         let mut list = self.read()?;
         let is_named = |kept: &Kept| {
             let called = |name: &String| kept.rule == *name || kept.rule().is_some_and(|rule| rule.is_called(name));
@@ -117,29 +115,14 @@ impl Standing {
         let (gone, kept) = list.allowed.into_iter().partition::<Vec<_>, _>(is_named);
         list.allowed = kept;
         if !gone.is_empty() {
-            self.write(&list)?;
+            self.write(&list, &lock)?;
         }
         Ok(gone)
     }
 
-    /// Held from reading the list until it is written: what two processes are told at once must both be on it.
-    fn lock(&self) -> Result<File, StandingError> {
-        let folder = self.file.parent().unwrap_or(Path::new("."));
-        let locked = private::make_folder(folder)
-            .and_then(|()| private::create(&self.file.with_extension("lock")))
-            .and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|error| self.error(format!("cannot be locked: {error}")))
-    }
-
     fn read(&self) -> Result<List, StandingError> {
-        let bytes = match regular::whole(&self.file, regular::SETTINGS_BYTES) {
-            Ok(bytes) => bytes,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                return Ok(List::default());
-            }
-            Err(error) => return Err(self.error(format!("cannot be read: {error}"))),
-        };
-        let mode = std::fs::metadata(&self.file).map_or(0, |found| found.permissions().mode() & 0o777);
+        let Some(bytes) = self.file.bytes().map_err(|what| self.error(what))? else { return Ok(List::default()) };
+        let mode = std::fs::metadata(self.file.path()).map_or(0, |found| found.permissions().mode() & 0o777);
         if mode & 0o022 != 0 {
             return Err(self.error(format!("may be written by others (mode {mode:o}); chmod 600 it if it is yours")));
         }
@@ -152,26 +135,19 @@ impl Standing {
         }
     }
 
-    fn write(&self, list: &List) -> Result<(), StandingError> {
-        let json = serde_json::to_vec_pretty(list).map_err(|error| self.error(error.to_string()))?;
-        // Nobody else writes there: this is only called with the lock.
-        let unfinished = self.file.with_extension("tmp");
-        let written = private::create(&unfinished).and_then(|mut file| {
-            file.write_all(&json)?;
-            file.sync_all()?;
-            std::fs::rename(&unfinished, &self.file)
-        });
-        written.map_err(|error| self.error(format!("cannot be written: {error}")))
+    fn write(&self, list: &List, lock: &Lock) -> Result<(), StandingError> {
+        self.file.write(list, lock).map_err(|what| self.error(what))
     }
 
     fn error(&self, what: String) -> StandingError {
-        StandingError { file: self.file.clone(), what }
+        StandingError { file: self.file.path().to_owned(), what }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use piton_tools::private;
 
     fn rules(texts: &[&str]) -> Rules {
         Rules(texts.iter().map(|text| Rule::parse(text, Action::Allow).expect("a rule")).collect())

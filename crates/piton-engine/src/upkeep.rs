@@ -3,7 +3,7 @@
 
 use crate::engine::Engine;
 use crate::store::StoreError;
-use crate::store::sqlite::index::IndexError;
+use crate::store::sqlite::index::{IndexError, Query};
 use crate::store::sqlite::{self, SessionDir};
 use piton_core::event::{Event, Restore};
 use piton_core::ids::TimeMs;
@@ -56,7 +56,9 @@ impl Engine {
             return Ok(false);
         }
         let mut kept = BTreeSet::new();
-        for session in index.list(Some(workspace), usize::MAX)? {
+        // Those of subagents, too, wherever they work below it.
+        let query = Query { project: Some(workspace.to_owned()), with_children: true, ..Query::default() };
+        for session in index.select(&query)?.into_iter().filter(|session| Path::new(&session.workspace) == workspace) {
             if session.updated_ms.saturating_add(SNAPSHOTS_KEPT_MS) >= now_ms {
                 kept.extend(trees(&self.session_dir(&session.id))?);
             }

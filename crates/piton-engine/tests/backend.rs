@@ -10,14 +10,15 @@ use piton_core::client::{Prompt, Reply, Request};
 use piton_core::event::{Event, TurnEnd};
 use piton_core::ids::CallId;
 use piton_core::secrets::Firewall;
+use piton_testkit::files::Through;
 use piton_tools::backend::{Backend, Local};
 use piton_tools::executor::{
     Boot, CommandEnd, CommandOutput, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord,
 };
-use piton_tools::files::{Files, Found, Replacement, Stamp, Visit};
+use piton_tools::files::Files;
 use piton_tools::spawn::Confinement;
 use serde_json::json;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -49,8 +50,12 @@ impl Backend for Elsewhere {
     }
 
     fn files(&self, calls: &Path, confinement: &Confinement) -> Arc<dyn Files> {
-        let disk = Local::default().files(calls, confinement);
-        Arc::new(Slow { disk, files: self.files.clone(), looked: self.looked.clone() })
+        let (files, looked) = (self.files.clone(), self.looked.clone());
+        let look = move |_: &Path| {
+            looked.send(()).ok();
+            files.lock().unwrap().recv().map_err(io::Error::other)
+        };
+        Arc::new(Through { look: Box::new(look), ..Through::new(Local::default().files(calls, confinement)) })
     }
 }
 
@@ -69,52 +74,6 @@ impl Executor for Echo {
 
     async fn output(&self, _: &CallId, _: usize, _: &Firewall) -> CommandOutput {
         CommandOutput { text: "from elsewhere".into(), path: PathBuf::from("/elsewhere"), bytes: 14 }
-    }
-}
-
-struct Slow {
-    disk: Arc<dyn Files>,
-    files: Arc<Mutex<Receiver<()>>>,
-    looked: Sender<()>,
-}
-
-impl Files for Slow {
-    fn real(&self, path: &Path) -> io::Result<PathBuf> {
-        self.disk.real(path)
-    }
-
-    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
-        self.looked.send(()).ok();
-        self.files.lock().unwrap().recv().map_err(io::Error::other)?;
-        self.disk.look(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        self.disk.open(path)
-    }
-
-    fn stamp(&self, path: &Path) -> Option<Stamp> {
-        self.disk.stamp(path)
-    }
-
-    fn list(&self, folder: &Path, most: usize) -> io::Result<Vec<(String, Found)>> {
-        self.disk.list(folder, most)
-    }
-
-    fn walk(&self, folder: &Path, visit: &mut Visit<'_>) {
-        self.disk.walk(folder, visit);
-    }
-
-    fn begin(&self, call: &CallId, changes: &[Replacement]) -> io::Result<()> {
-        self.disk.begin(call, changes)
-    }
-
-    fn put(&self, call: &CallId, change: &Replacement, content: Option<&[u8]>) -> io::Result<()> {
-        self.disk.put(call, change, content)
-    }
-
-    fn begun(&self, call: &CallId) -> Vec<Replacement> {
-        self.disk.begun(call)
     }
 }
 

@@ -113,7 +113,7 @@ impl Model for Small {
             *cached = pieces;
             let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
             let finish = if calls { FinishReason::ToolCalls } else { FinishReason::Stop };
-            let reply = Reply { parts, finish, finish_raw: None, usage, response_id: None, warnings: vec![] };
+            let reply = Reply { usage, ..Reply::new(parts, finish) };
             ModelEvent::Done(Box::new(reply))
         });
         Box::pin(futures_util::stream::once(async move {

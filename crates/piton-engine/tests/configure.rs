@@ -1,4 +1,4 @@
-//! Changing how an open session is run: another model, permission mode or tools, from its next turn on.
+//! Changing how an open session is run: permission mode and effort at once, another model and tools from its next turn on.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -6,6 +6,7 @@ mod support;
 
 use self::support::{Gate, Home, call, recorded, says};
 use piton_core::client::{Configure, Reply, Request};
+use piton_core::effort::Effort;
 use piton_core::event::{ChangedBy, Event, TurnEnd};
 use piton_core::permission::{Action, PermissionMode};
 use piton_core::story::{Body, Story};
@@ -23,16 +24,22 @@ fn model(name: &str, lines: &[Value]) -> Arc<dyn Model> {
 /// Opens `b/second` alone, once it is let go.
 struct Second {
     go: Mutex<Receiver<()>>,
+    /// What the first one was opened with, each time that it was opened again.
+    efforts: Arc<Mutex<Vec<Option<Effort>>>>,
 }
 
 impl ModelSource for Second {
-    fn open(&self, names: &str) -> Result<OpenedModels, String> {
+    fn open(&self, names: &str, effort: Option<Effort>) -> Result<OpenedModels, String> {
         self.go.lock().unwrap_or_else(PoisonError::into_inner).recv().map_err(|_| "nobody lets it go".to_owned())?;
         match names {
             "second" => Ok(OpenedModels::only(model(
                 "b/second",
                 &[says("of the second"), says("of the second"), says("of the second")],
             ))),
+            "a/first" => {
+                self.efforts.lock().unwrap_or_else(PoisonError::into_inner).push(effort);
+                Ok(OpenedModels::only(model("a/first", &[says("not asked for this"), says("thought over")])))
+            }
             other => Err(format!("there is no {other}")),
         }
     }
@@ -42,7 +49,7 @@ fn settings(lines: &[Value]) -> (Settings, Sender<()>) {
     let (go, gone) = channel();
     let mut settings = Settings::new(model("a/first", lines));
     settings.policy.permission.push("*", Action::Allow);
-    settings.model_source = Some(Arc::new(Second { go: Mutex::new(gone) }));
+    settings.model_source = Some(Arc::new(Second { go: Mutex::new(gone), efforts: Arc::default() }));
     (settings, go)
 }
 
@@ -96,7 +103,7 @@ async fn words_behind_a_switch_are_answered_by_the_new_model_however_long_it_tak
     assert_eq!(models(&session).await, ["a/first", "b/second"]);
     let records = session.records().await.unwrap();
     let changed = &records.iter().find(|record| record.seq == done.seq).unwrap().event;
-    assert_eq!(*changed, Event::SettingsChanged { changed: to_model("b/second"), by: ChangedBy::User });
+    assert_eq!(*changed, Event::SettingsChanged { changed: to_model("b/second"), by: ChangedBy::User, at_once: false });
     let story = Story::of(&records);
     assert!(story.blocks().any(|block| matches!(&block.body, Body::Configured { .. })));
     assert_eq!(session.store().summary(session.id()).await.unwrap().model.as_deref(), Some("b/second"));
@@ -104,7 +111,7 @@ async fn words_behind_a_switch_are_answered_by_the_new_model_however_long_it_tak
 }
 
 #[tokio::test]
-async fn a_turn_goes_on_as_it_began_and_the_answer_says_so() {
+async fn a_turn_keeps_its_model_and_the_answer_says_so() {
     let home = Home::new();
     let gate = Arc::new(Gate::default());
     let (mut settings, go) = settings(&[call("gate", &json!({})), says("of the first")]);
@@ -118,8 +125,9 @@ async fn a_turn_goes_on_as_it_began_and_the_answer_says_so() {
     go.send(()).unwrap();
     let done = session.configure(to_model("second")).await.unwrap();
     assert!(done.after_turn);
+    assert!(!done.at_once, "nothing of it holds yet");
     let done = session.configure(to_mode(PermissionMode::Plan)).await.unwrap();
-    assert!(done.after_turn);
+    assert!(done.at_once && !done.after_turn);
     gate.go.notify_one();
     assert_eq!(first.await.unwrap().unwrap().text, "of the first");
     assert_eq!(session.prompt("two").await.unwrap().text, "of the second");
@@ -130,6 +138,77 @@ async fn a_turn_goes_on_as_it_began_and_the_answer_says_so() {
         _ => None,
     });
     assert_eq!(modes.collect::<Vec<_>>(), [PermissionMode::Ask, PermissionMode::Plan]);
+}
+
+/// A turn whose first call waits and whose second writes a file; `mode` is set between the two. The outcomes of both.
+async fn in_mid_turn(from: PermissionMode, to: PermissionMode) -> (Vec<String>, bool, Vec<Event>) {
+    let home = Home::new();
+    let gate = Arc::new(Gate::default());
+    let write = json!({"path": "a.txt", "content": "x"});
+    let (mut settings, _go) = settings(&[call("gate", &json!({})), call("write", &write), says("done")]);
+    settings.policy.permission = piton_core::permission::Rules::default();
+    settings.policy.permission.push("gate", Action::Allow);
+    settings.policy.mode = from;
+    settings.tools = ToolSet::builtin().with(gate.clone());
+    let session = home.create(settings).await;
+    let turn = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await }
+    });
+    gate.began.notified().await;
+    let done = session.configure(to_mode(to)).await.unwrap();
+    assert!(done.at_once && !done.after_turn);
+    gate.go.notify_one();
+    turn.await.unwrap().unwrap();
+    let records = session.records().await.unwrap();
+    assert_eq!(
+        piton_core::turn::State::fold(&records).policy().mode,
+        to,
+        "who resumes it decides as the running one did"
+    );
+    let said = records.into_iter().map(|record| record.event);
+    let is_about_the_mode = |event: &Event| matches!(event, Event::SettingsChanged { .. });
+    (outcomes(&session).await, home.workspace.path().join("a.txt").exists(), said.filter(is_about_the_mode).collect())
+}
+
+#[tokio::test]
+async fn a_mode_that_is_set_in_mid_turn_judges_the_next_call() {
+    let (outcomes, is_written, events) = in_mid_turn(PermissionMode::Ask, PermissionMode::AcceptEdits).await;
+    assert!(is_written, "{outcomes:?}");
+    let changed = to_mode(PermissionMode::AcceptEdits);
+    assert_eq!(events, [Event::SettingsChanged { changed, by: ChangedBy::User, at_once: true }]);
+    let (outcomes, is_written, _) = in_mid_turn(PermissionMode::AcceptEdits, PermissionMode::Plan).await;
+    assert!(!is_written && outcomes[1].contains("permission mode plan"), "{outcomes:?}");
+}
+
+#[tokio::test]
+async fn an_effort_is_asked_for_from_the_next_step_on_and_kept_with_another_model() {
+    let home = Home::new();
+    let gate = Arc::new(Gate::default());
+    let (mut settings, go) = settings(&[call("gate", &json!({})), says("not thought over")]);
+    let efforts = Arc::new(Mutex::default());
+    let (let_go, gone) = channel();
+    settings.model_source = Some(Arc::new(Second { go: Mutex::new(gone), efforts: Arc::clone(&efforts) }));
+    drop(go);
+    settings.tools = ToolSet::builtin().with(gate.clone());
+    let session = home.create(settings).await;
+    let turn = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await }
+    });
+    gate.began.notified().await;
+    let_go.send(()).unwrap();
+    let high = Configure { effort: Some(Effort::High), ..Configure::default() };
+    let done = session.configure(high.clone()).await.unwrap();
+    assert_eq!((done.changed, done.at_once, done.after_turn), (high.clone(), true, false));
+    gate.go.notify_one();
+    assert_eq!(turn.await.unwrap().unwrap().text, "thought over");
+    assert_eq!(*efforts.lock().unwrap(), [Some(Effort::High)]);
+    assert_eq!(models(&session).await, ["a/first"]);
+    assert_eq!(home.engine().configured(session.id()).await.unwrap(), high, "whoever resumes it has it");
+    let_go.send(()).unwrap();
+    session.configure(to_model("a/first")).await.unwrap();
+    assert_eq!(*efforts.lock().unwrap(), [Some(Effort::High); 2], "another model is opened with it");
 }
 
 #[tokio::test]

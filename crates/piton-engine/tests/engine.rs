@@ -181,14 +181,7 @@ impl Model for Chatter {
         let delta = move || ModelEvent::Delta(piton_core::model::Delta::Text { text: text.clone() });
         let usage = Usage { input_tokens: 3, output_tokens: 5, ..Usage::default() };
         let parts = vec![Part::text(self.delta.repeat(self.deltas))];
-        let reply = Reply {
-            parts,
-            finish: FinishReason::Stop,
-            finish_raw: None,
-            usage,
-            response_id: None,
-            warnings: Vec::new(),
-        };
+        let reply = Reply { usage, ..Reply::new(parts, FinishReason::Stop) };
         let done = ModelEvent::Done(Box::new(reply));
         let deltas = std::iter::repeat_with(delta).take(self.deltas).chain([done]).map(Ok);
         futures_util::stream::iter(deltas).boxed()
@@ -402,6 +395,37 @@ async fn nobody_is_asked_about_a_call_that_cannot_run() {
     for why in ["missing field `command`", "`command` is empty", "missing field `content`"] {
         assert!(told.contains(why), "{told}");
     }
+}
+
+#[tokio::test]
+async fn what_the_model_asks_is_answered_in_words_and_a_yes_takes_the_defaults() {
+    let home = Home::new();
+    let asks = |default: &str| {
+        call("ask_user", &json!({"questions": [{"question": "Which?", "options": ["a", "b"], "default": default}]}))
+    };
+    let mut settings = cassette(&[asks("a"), asks("b"), says("fine")]);
+    settings.policy.permission = piton_core::permission::Rules::default();
+    settings.policy.mode = piton_core::permission::PermissionMode::Auto;
+    let session = home.create(settings).await;
+    let mut person = session.subscribe(1);
+    person.attend(true);
+    let turn = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await.unwrap() }
+    });
+    let first = wanted(&mut person).await;
+    assert_eq!(first.question().unwrap().inquiry.as_ref().unwrap().questions[0].default, ["a"]);
+    let no = |decision: Decision| session.answer(first.answer(decision));
+    let words = vec![vec!["a".to_owned(), "b".to_owned()]];
+    assert!(no(Decision::Answered(words)).await.unwrap_err().to_string().contains("takes 1 at most"));
+    assert!(no(Decision::Expired).await.is_err() && no(Decision::ApproveChanged(json!({}))).await.is_err());
+    session.answer(first.answer(Decision::Answered(vec![vec!["neither".to_owned()]]))).await.unwrap();
+    let second = wanted(&mut person).await;
+    session.answer(second.answer(Decision::Approve)).await.unwrap();
+    assert_eq!(turn.await.unwrap().end, TurnEnd::Completed);
+    let told = format!("{:?}", transcript(&session));
+    assert!(told.contains("→ neither") && told.contains("→ b (the default)"), "{told}");
+    session.close().await;
 }
 
 /// A session with a call that has to be asked about, and nobody who is said to come.

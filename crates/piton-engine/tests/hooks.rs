@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use expect_test::expect;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
-use piton_core::client::{Reply as Answered, Report, Request as Asked, Stage};
-use piton_core::event::{Event, Record, Subject, TurnEnd};
+use piton_core::client::{Compact, Prompt, Reply as Answered, Report, Request as Asked, Scope, Stage};
+use piton_core::event::{Direction, Event, Record, Subject, TurnEnd};
 use piton_core::hook::{HookEnd, HookPoint, HookRun};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
@@ -26,6 +26,7 @@ use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -83,7 +84,7 @@ impl Model for Scripted {
             .map(|text| ModelEvent::Delta(Delta::Text { text }))
             .collect();
         let usage = Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() };
-        let reply = Reply { parts, finish, finish_raw: None, usage, response_id: None, warnings: Vec::new() };
+        let reply = Reply { usage, ..Reply::new(parts, finish) };
         let all = deltas.into_iter().chain([ModelEvent::Done(Box::new(reply))]).map(Ok);
         futures_util::stream::iter(all).boxed()
     }
@@ -940,4 +941,100 @@ async fn a_cancel_while_hooks_look_at_a_prompt_does_not_begin_the_session_again(
     hook.go.notify_one();
     assert_eq!(session.prompt("two").await.unwrap().text, "hello");
     assert_eq!(*hook.starts.lock().unwrap(), 1);
+}
+
+#[tokio::test]
+async fn the_hooks_at_a_sessions_start_run_once_and_before_its_first_prompt_whatever_was_asked_before() {
+    let home = home();
+    let model = Scripted::new(vec![says("one"), says("two"), says("three")]);
+    let session = home.create(settings(&model, Vec::new())).await;
+    let id = session.id().clone();
+    session.prompt("first").await.unwrap();
+    session.close().await;
+    let log = Arc::new(Log::default());
+    let session = home.engine().resume(&id, settings(&model, vec![log.clone()])).await.unwrap();
+    let plan = session.plan_rewind(Direction::Undo, 1, Scope::Chat).await.unwrap();
+    session.rewind(plan.rewind).await.unwrap();
+    assert!(!log.lines().contains("session start"), "neither needs them: {}", log.lines());
+    session.prompt("second").await.unwrap();
+    session.prompt("third").await.unwrap();
+    session.close().await;
+    let order: Vec<String> = log
+        .lines()
+        .lines()
+        .filter(|line| line.starts_with("session start") || line.starts_with("prompt"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(order, ["session start New", "prompt second", "prompt third"], "what was undone is not there any more");
+}
+
+/// Gives the model another system prompt at each step.
+struct Renamer(AtomicUsize);
+
+#[async_trait]
+impl Hook for Renamer {
+    fn name(&self) -> &str {
+        "renamer"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([HookPoint::BeforeModel])
+    }
+
+    async fn before_model_call(&self, _: &HookContext, _: &ModelCall) -> HookResult<ModelChange> {
+        let system = format!("system {}", self.0.fetch_add(1, Ordering::SeqCst) + 1);
+        Ok(ModelChange { system: Some(system), ..ModelChange::default() })
+    }
+}
+
+#[tokio::test]
+async fn after_an_undo_and_a_redo_the_model_is_asked_with_what_hooks_had_left_there() {
+    for (redoes, system) in [(false, "system 2"), (true, "system 3")] {
+        let home = home();
+        let long = |word: &str| says(&word.repeat(400));
+        let model = Scripted::new(vec![long("one "), long("two "), long("three "), says("a summary")]);
+        let session = home.create(settings(&model, vec![Arc::new(Renamer(AtomicUsize::new(0)))])).await;
+        for prompt in ["first", "second", "third"] {
+            session.prompt(prompt).await.unwrap();
+        }
+        let plan = session.plan_rewind(Direction::Undo, 1, Scope::Chat).await.unwrap();
+        session.rewind(plan.rewind).await.unwrap();
+        if redoes {
+            let plan = session.plan_rewind(Direction::Redo, 1, Scope::Chat).await.unwrap();
+            session.rewind(plan.rewind).await.unwrap();
+        }
+        // Whoever writes the summary is asked as the session's own requests begin.
+        session.compact(Compact::about(None)).await.unwrap();
+        assert_eq!(&*model.asked().last().unwrap().system, system, "redo: {redoes}");
+        session.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_of_another_process_has_its_images_what_was_piped_in_and_the_files_it_refers_to() {
+    let home = home();
+    let model = Scripted::new(vec![says("hello"), says("seen")]);
+    let session = home.create(settings(&model, Vec::new())).await;
+    // From its first word on, others find it.
+    session.prompt("hello").await.unwrap();
+    let there = home.engine().join(session.id()).await.unwrap().unwrap();
+    assert!(there.elsewhere().is_some());
+    let image = Part::Image { media_type: "image/png".to_owned(), data: "iVBORw0KGgo=".to_owned() };
+    let prompt = Prompt {
+        beside: Some("piped in, with @b.txt".to_owned()),
+        parts: vec![image.clone()],
+        wait: true,
+        ..Prompt::new("what is in @a.txt?")
+    };
+    let report = there.say(prompt).await.unwrap().ended().await.unwrap();
+    assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "seen"));
+    let sent = model.asked().remove(1);
+    let parts: Vec<&Part> = sent.messages.iter().flat_map(|message| &message.parts).collect();
+    assert!(parts.contains(&&image), "{parts:?}");
+    let all = serde_json::to_string(&parts).unwrap();
+    assert!(all.contains("what is in @a.txt?") && all.contains("piped in, with @b.txt"), "{all}");
+    assert!(all.contains("alpha"), "what it refers to is read where the session runs: {all}");
+    assert!(!all.contains("beta"), "in what was piped in, `@` refers to nothing: {all}");
+    drop(there);
+    session.close().await;
 }

@@ -15,6 +15,7 @@
 //! certificates are the client's to check.
 
 pub mod address;
+mod client;
 pub mod host;
 mod http;
 mod proxy;
@@ -23,7 +24,7 @@ mod socks;
 #[cfg(test)]
 mod tests;
 
-pub use host::{Host, HostError, HostRule};
+pub use host::{Host, HostError, HostRule, Place};
 pub use proxy::Proxy;
 
 use async_trait::async_trait;
@@ -112,29 +113,6 @@ impl EgressError {
             Self::NoHost(_) | Self::NotOpen(_) | Self::OwnMachine(_) | Self::NotPublic { .. } => true,
             Self::Unreachable { .. } => false,
         }
-    }
-}
-
-/// A host and a port.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The host.
-    pub host: Host,
-    /// The port.
-    pub port: u16,
-}
-
-impl Place {
-    /// The shortest rule that opens it.
-    fn rule(&self) -> String {
-        if host::USUAL_PORTS.contains(&self.port) { self.host.to_string() } else { self.to_string() }
-    }
-}
-
-impl fmt::Display for Place {
-    /// As a rule names it: `example.org:22`, `[2600::1]:443`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
     }
 }
 

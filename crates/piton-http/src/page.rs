@@ -115,6 +115,11 @@ impl PageAddress {
         }
     }
 
+    /// Whether it names this machine or an IP address, so that no name server decides where it leads.
+    pub fn is_literal(&self) -> bool {
+        matches!(self.place.host, Host::Address(_)) || self.place.host.is_own_machine()
+    }
+
     /// Why it is sure to be refused, whatever a name server says.
     pub fn refusal(&self, resolver: &dyn Resolver) -> Option<PageError> {
         match &self.place.host {
@@ -171,6 +176,18 @@ pub async fn page(
     resolver: &Arc<dyn Resolver>,
     max_bytes: usize,
 ) -> Result<Fetched, PageError> {
+    let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(WANTED))]);
+    page_with(address, &headers, options, resolver, max_bytes).await
+}
+
+/// The same, asked for with these headers, which go to no other host.
+pub async fn page_with(
+    address: &PageAddress,
+    headers: &HeaderMap,
+    options: &HttpOptions,
+    resolver: &Arc<dyn Resolver>,
+    max_bytes: usize,
+) -> Result<Fetched, PageError> {
     let mut address = address.clone();
     for _ in 0..=MOST_REDIRECTS {
         let is_by_proxy = options.proxy_for(&address.url).is_some();
@@ -186,8 +203,7 @@ pub async fn page(
             Err(PageError::Refused(EgressError::Unreachable { .. })) if is_by_proxy => Http::new(options.clone()),
             Err(error) => return Err(error),
         };
-        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(WANTED))]);
-        let mut answer = http.get(&address.url, headers).await?;
+        let mut answer = http.get(&address.url, headers.clone()).await?;
         let header =
             |name| answer.headers().get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         if answer.status().is_redirection()

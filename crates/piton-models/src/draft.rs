@@ -223,22 +223,25 @@ impl ReplyDraft {
         self.pieces.into_iter().filter_map(Piece::into_part).flat_map(unwrapped).collect()
     }
 
-    /// Calls win over a claim to have simply stopped, but not over a limit, a filter or a failure.
+    /// See [`settled`].
     pub(crate) fn settle(&self, finish: FinishReason) -> FinishReason {
-        match finish {
-            FinishReason::Stop | FinishReason::Paused | FinishReason::Other if self.calls() > 0 => {
-                FinishReason::ToolCalls
-            }
-            // Without a call there is nothing to answer.
-            FinishReason::ToolCalls if self.calls() == 0 => FinishReason::Stop,
-            FinishReason::Stop
-            | FinishReason::Paused
-            | FinishReason::Other
-            | FinishReason::ToolCalls
-            | FinishReason::Length
-            | FinishReason::ContentFilter
-            | FinishReason::Error => finish,
-        }
+        settled(finish, self.calls() > 0)
+    }
+}
+
+/// Calls win over a claim to have simply stopped, but not over a limit, a filter or a failure.
+pub(crate) fn settled(finish: FinishReason, has_calls: bool) -> FinishReason {
+    match finish {
+        FinishReason::Stop | FinishReason::Paused | FinishReason::Other if has_calls => FinishReason::ToolCalls,
+        // Without a call there is nothing to answer.
+        FinishReason::ToolCalls if !has_calls => FinishReason::Stop,
+        FinishReason::Stop
+        | FinishReason::Paused
+        | FinishReason::Other
+        | FinishReason::ToolCalls
+        | FinishReason::Length
+        | FinishReason::ContentFilter
+        | FinishReason::Error => finish,
     }
 }
 

@@ -1,13 +1,14 @@
-//! Reasoning effort: the scale that people set it on. What each model makes of it is in [`crate::options`].
+//! Reasoning effort: the scale that people set it on, as the schema of the configuration has it. What each model makes of it is in
+//! [`crate::options`].
 
+pub use piton_core::effort::Effort;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use std::str::FromStr;
 
 /// How much a model thinks before it answers. No provider has all of these; each gets the nearest it has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Effort {
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+#[schemars(rename = "Effort")]
+pub enum EffortWord {
     /// Not at all, where the model can be told so.
     None,
     /// Hardly.
@@ -22,34 +23,4 @@ pub enum Effort {
     Xhigh,
     /// As much as it can.
     Max,
-}
-
-impl Effort {
-    /// All of them, by name.
-    pub const NAMES: [&'static str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-
-    pub(crate) fn word(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-
-    /// About as many tokens of thought, for models that are given a number.
-    pub(crate) fn tokens(self) -> u32 {
-        match self {
-            Self::None => 0,
-            Self::Minimal => 1_024,
-            Self::Low => 4_096,
-            Self::Medium => 8_192,
-            Self::High => 16_384,
-            Self::Xhigh | Self::Max => 24_576,
-        }
-    }
-}
-
-impl FromStr for Effort {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        Self::deserialize(serde::de::value::StrDeserializer::<serde::de::value::Error>::new(word))
-            .map_err(|error| error.to_string())
-    }
 }

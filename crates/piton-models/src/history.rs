@@ -20,6 +20,15 @@ pub(crate) enum IdRule {
     Nine,
 }
 
+/// The tools of a request as Chat Completions has them, and who followed it; `None`: there are none.
+pub(crate) fn function_tools(request: &Request) -> Option<Value> {
+    let tools = request.tools.iter().map(|tool| {
+        let function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.schema });
+        json!({ "type": "function", "function": function })
+    });
+    (!request.tools.is_empty()).then(|| tools.collect())
+}
+
 /// The id each call has on the wire: the provider's own where it is usable and was not used before, else ours.
 pub(crate) struct WireIds(HashMap<CallId, String>);
 

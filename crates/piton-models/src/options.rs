@@ -4,7 +4,7 @@
 //! request body, and into a line for each wish that this model would refuse and that is therefore left out. Same
 //! options, same bytes: the prefix that a provider caches stays what it is.
 
-use crate::effort::Effort;
+use crate::effort::{Effort, EffortWord};
 use crate::generation::{self, Claude, Gemini};
 use crate::protocol::WireProtocol;
 use schemars::JsonSchema;
@@ -22,6 +22,7 @@ pub struct Options {
     /// The most tokens of one answer, reasoning included.
     pub max_output: Option<u32>,
     /// Reasoning effort.
+    #[schemars(with = "Option<EffortWord>")]
     pub effort: Option<Effort>,
     /// The same in tokens, where a provider counts them.
     pub thinking_budget: Option<u32>,

@@ -254,6 +254,7 @@ impl Play {
             | Job::Snapshot(_)
             | Job::WatchTask(_)
             | Job::AskApproval(_)
+            | Job::AwaitAnswer { .. }
             | Job::Compact(_) => unreachable!("not in these sessions"),
         }
     }
@@ -304,7 +305,7 @@ impl Play {
             parts.push(Part::Image { media_type: "image/png".into(), data: "QUJD".into() });
         }
         let delivery = if self.dice.bool() { Delivery::Steer } else { Delivery::FollowUp };
-        self.happen(Event::UserSpoke { message, parts, delivery });
+        self.happen(Event::UserSpoke { message, parts, delivery, typed: None });
     }
 
     fn cancel(&mut self) {
@@ -369,7 +370,7 @@ impl Play {
             parts.push(Part::ToolCall(ToolCall { id: "".into(), provider_id, name, spelling: None, input, opaque }));
         }
         let finish = [FinishReason::Stop, FinishReason::ToolCalls, FinishReason::Length][self.dice.usize(..3)];
-        Reply { parts, finish, finish_raw: None, usage: Usage::default(), response_id: None, warnings: Vec::new() }
+        Reply::new(parts, finish)
     }
 
     /// What one provider or another wants back.

@@ -670,7 +670,7 @@ impl Row {
 }
 
 /// Whether `tar` makes or changes an archive, wherever the letter for that stands: `tar cf a`, `tar -c -f a`.
-fn creates(arguments: &[Field]) -> bool {
+pub(crate) fn creates(arguments: &[Field]) -> bool {
     let makes = |letters: &str| {
         letters
             .split(['f', 'C', 'T', 'X', 'I', 'F', 'g', 'b'])

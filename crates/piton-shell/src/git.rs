@@ -120,6 +120,13 @@ pub(crate) fn subcommand_at(arguments: &[Field]) -> usize {
     at
 }
 
+/// The folders that git goes to before it does anything.
+pub(crate) fn folders(arguments: &[Field]) -> impl Iterator<Item = &Field> {
+    let end = subcommand_at(arguments).min(arguments.len());
+    let named = arguments[..end].windows(2).filter(|two| two[0].text == "-C");
+    named.map(|two| &two[1])
+}
+
 /// What a git command does.
 pub(crate) fn judge(arguments: &[Field]) -> Judged {
     let mut judged = Judged::of(Effect::ChangesNothing);

@@ -332,13 +332,21 @@ const ORDINARY: &str = "\
 
 /// Programs that take commands in options, in files of settings given as words, or behind a subcommand of their own.
 const TAKE_COMMANDS: &str = "\
-    tar bsdtar rsync ssh scp sftp tmux screen man less more zip xterm gnome-terminal konsole expect gdb make gmake cmake ninja just task \
+    tar bsdtar rsync ssh scp sftp tmux screen man less more zip duckdb watchexec nodemon gum fzf sk xterm gnome-terminal konsole expect gdb make gmake cmake ninja just task \
     nix-shell vim vi nvim emacs sqlite3 psql mysql ftp telnet nc ncat socat mail mutt ansible vagrant docker podman kubectl openssl \
     dpkg rpm systemd-run batch hyperfine inotifywait fswatch lftp vipe nmap tcpdump logrotate run-parts start-stop-daemon xvfb-run";
 
 /// Whether the arguments of a program may hold commands that it runs.
 pub(crate) fn takes_commands(name: &str) -> bool {
     lists(TAKE_COMMANDS, name)
+}
+
+/// Programs outside of the tables to which their input is data, never orders.
+const TAKE_DATA: &str = "git curl wget gh glab patch openssl gpg gpg2 docker podman kubectl jq yq xclip pbcopy crontab";
+
+/// Whether what a program reads from its input is data.
+pub(crate) fn takes_data(name: &str) -> bool {
+    row(name).is_some() || lists(TAKE_DATA, name)
 }
 
 /// Whether a program stands in one of the tables.
@@ -387,9 +395,24 @@ pub(crate) fn judge(name: &str, arguments: &[Field]) -> Judged {
     judged
 }
 
+/// The files and folders among the arguments of a program in this table.
+pub(crate) fn files<'f>(name: &str, arguments: &'f [Field]) -> Vec<&'f Field> {
+    let Some(program) = row(name) else { return Vec::new() };
+    let (operands, pattern) = program.scan(name, arguments, &mut Judged::of(program.effect));
+    let skip = usize::from(program.operands == PatternThenReads && !pattern);
+    operands.into_iter().skip(skip).collect()
+}
+
 impl Program {
     fn judge(&self, name: &str, arguments: &[Field]) -> Judged {
         let mut judged = Judged::of(self.effect);
+        let (operands, pattern) = self.scan(name, arguments, &mut judged);
+        self.operands(&operands, pattern, &mut judged);
+        judged
+    }
+
+    /// Takes the options; the operands, and whether an option stood for the first of them.
+    fn scan<'f>(&self, name: &str, arguments: &'f [Field], judged: &mut Judged) -> (Vec<&'f Field>, bool) {
         let free = matches!(name, ":" | "true" | "false" | "echo" | "test" | "[" | "expr" | "yes");
         let mut operands = Vec::new();
         let mut pattern = false;
@@ -403,11 +426,10 @@ impl Program {
                 operands.push(field);
                 1
             } else {
-                self.argument(arguments, at, &mut judged, &mut operands, &mut pattern)
+                self.argument(arguments, at, judged, &mut operands, &mut pattern)
             };
         }
-        self.operands(&operands, pattern, &mut judged);
-        judged
+        (operands, pattern)
     }
 
     /// Takes the argument at `at`; how many words it is.

@@ -1,22 +1,24 @@
 //! From simple commands to parts: wrappers are looked through, code in strings is read, programs are judged by their arguments.
 
 mod git;
+mod orders;
 
 use crate::arguments::has_files;
+use crate::below;
 use crate::environment::steers;
 use crate::expand::{self, Field};
 use crate::harmless;
-use crate::judged::{self, Judged};
+use crate::judged::{self, Judged, Under};
 use crate::limits::{MOST_NESTING, MOST_NODES};
 use crate::mentions;
 use crate::parse::{self, Place};
 use crate::places::Places;
 use crate::programs::Programs;
-use crate::reading::{Effect, Part, Reading, UnknowableKind};
+use crate::reading::{Below, Effect, Part, Reading, UnknowableKind};
 use crate::shells;
 use crate::special;
 use crate::syntax::{Direction, Found, Redirect, Simple, Word};
-use crate::wrappers::{self, Inside, Seen};
+use crate::wrappers::{self, Inside, Own, Seen};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -45,6 +47,8 @@ struct Context {
     input: Option<String>,
     through: Vec<String>,
     risky: Vec<String>,
+    /// Where the files lie that whoever runs it gives it.
+    found: Vec<Under>,
 }
 
 impl<'p> Judge<'p> {
@@ -125,6 +129,7 @@ impl<'p> Judge<'p> {
             input: None,
             through: Vec::new(),
             risky: Vec::new(),
+            found: Vec::new(),
         };
         for assignment in &simple.assignments {
             self.assigned(&assignment.name, assignment.value.literal().as_deref(), &context);
@@ -170,18 +175,21 @@ impl<'p> Judge<'p> {
         let target = match redirect.direction {
             Direction::HereDocument(index) => {
                 if redirect.input {
+                    context.fed = true;
                     context.input.clone_from(&found.bodies[index]);
                 }
                 return;
             }
             Direction::HereString => {
                 if redirect.input {
+                    context.fed = true;
                     context.input = redirect.target.literal();
                 }
                 return;
             }
             Direction::Read | Direction::Write | Direction::ReadWrite | Direction::Duplicate => &redirect.target,
         };
+        context.fed |= redirect.input && redirect.target.literal().is_none_or(|file| file != "/dev/null");
         let mut budget = 2;
         let fields = expand::fields(target, &mut budget).unwrap_or_else(|_| vec![Field::unknown("…")]);
         for field in fields {
@@ -247,6 +255,7 @@ impl<'p> Judge<'p> {
         }
         if let Some(at) = special::fd_runs(&name, arguments) {
             let mut inner = context.clone();
+            inner.found = below::found_by_fd(&arguments[..at - 1]);
             inner.through.push(name.clone());
             inner.depth += 1;
             let command = [&arguments[at..], &[Field::unknown("{}")]].concat();
@@ -257,13 +266,26 @@ impl<'p> Judge<'p> {
             self.interpreter(&name, arguments, &mut judged, &context);
         }
         if judged.code.is_none() && (!judged.risky.is_empty() || harmless::takes_commands(&name)) {
-            judged.code = Some(arguments.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" "));
+            judged.code = Some(orders::spelled_out(arguments));
+        }
+        self.orders(&name, arguments, &mut judged, &context);
+        judged.below = below::of(&name, arguments, context.fed, &judged.reads);
+        if !below::only_names(&name) {
+            judged.below.extend(context.found.iter().cloned());
+        }
+        let places = self.places.clone();
+        if name == "git" {
+            crate::git::folders(arguments).for_each(|folder| self.places.go(folder));
         }
         self.builtin(&name, arguments, &mut judged, &context);
         if !self.is_table(&name) && !has_files(&name) && self.may_run(arguments) {
             self.unknowable(UnknowableKind::Runner, &context.text.clone(), &context);
         }
+        let moves = !self.moves.is_empty();
         self.part(fields, names, merge(judged, redirected), &context);
+        if !moves {
+            self.places = places;
+        }
     }
 
     /// What a wrapper runs.
@@ -280,24 +302,11 @@ impl<'p> Judge<'p> {
         if seen.elevates {
             context.risky.push(fields[0].text.clone());
         }
-        let own = seen.own;
-        context.risky.extend(own.risky);
-        for code in &own.code {
-            let mut inner = context.clone();
-            inner.through.push(format!("{name} …"));
-            inner.depth += 1;
-            self.read_code(Some(code), &inner);
-        }
-        if !own.writes.is_empty() || !own.reads.is_empty() {
-            let effect = if own.writes.is_empty() { Effect::ChangesNothing } else { Effect::Changes };
-            let judged = Judged { writes: own.writes, reads: own.reads, ..Judged::of(effect) };
-            self.part(
-                fields,
-                self.names_of(&fields[0].text),
-                merge(judged, Judged::of(Effect::ChangesNothing)),
-                &context,
-            );
-        }
+        context.risky.extend(seen.own.risky.iter().cloned());
+        self.by_options(name, fields, &seen.own, &context);
+        let input = (context.input.clone(), context.fed);
+        let places = self.places.clone();
+        seen.own.moves.iter().for_each(|folder| self.places.go(folder));
         if !seen.keeps_input {
             context.input = None;
             context.fed = true;
@@ -307,7 +316,12 @@ impl<'p> Judge<'p> {
         context.through.push(shown.clone());
         context.depth += 1;
         match seen.inside {
-            Inside::Nothing => self.alone(name, fields, &shown, redirected, &outer),
+            Inside::Nothing => {
+                self.alone(name, fields, &shown, redirected, &outer);
+                if wrappers::starts_shell(name, &fields[1..]) {
+                    self.shell_input(input, &context);
+                }
+            }
             Inside::Unknowable => {
                 self.unknowable(UnknowableKind::Program, &outer.text.clone(), &outer);
                 self.part(
@@ -331,6 +345,25 @@ impl<'p> Judge<'p> {
                 let text = words.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ");
                 self.read_code(Some(&Field { known: open.then_some(0), ..Field::literal(&text) }), &context);
             }
+        }
+        if !seen.own.moves.is_empty() {
+            self.places = places;
+        }
+    }
+
+    /// What the options of a wrapper run, read and write themselves.
+    fn by_options(&mut self, name: &str, fields: &[Field], own: &Own, context: &Context) {
+        for code in &own.code {
+            let mut inner = context.clone();
+            inner.through.push(format!("{name} …"));
+            inner.depth += 1;
+            self.read_code(Some(code), &inner);
+        }
+        if !own.writes.is_empty() || !own.reads.is_empty() {
+            let effect = if own.writes.is_empty() { Effect::ChangesNothing } else { Effect::Changes };
+            let judged = Judged { writes: own.writes.clone(), reads: own.reads.clone(), ..Judged::of(effect) };
+            let judged = merge(judged, Judged::of(Effect::ChangesNothing));
+            self.part(fields, self.names_of(&fields[0].text), judged, context);
         }
     }
 
@@ -368,7 +401,7 @@ impl<'p> Judge<'p> {
         } else {
             Effect::Unknown
         };
-        let mut judged = Judged::of(effect);
+        let mut judged = Judged { below: context.found.clone(), ..Judged::of(effect) };
         if let shells::Code::File(file) = &code {
             judged.reads.push(file.clone());
         }
@@ -417,8 +450,9 @@ impl<'p> Judge<'p> {
             self.unknowable(UnknowableKind::Program, &context.text, context);
             return;
         };
-        for command in commands {
+        for (at, command) in commands {
             let mut inner = context.clone();
+            inner.found = below::found_by_find(&arguments[..at]);
             inner.through.push("find".to_string());
             inner.depth += 1;
             // A file name in the middle of code is code.
@@ -509,6 +543,9 @@ impl<'p> Judge<'p> {
                     judged.effect = Effect::ChangesNothing;
                 }
             }
+            "shopt" if arguments.iter().any(|field| field.is_open() || shells::widens(&field.text)) => {
+                self.unknowable(UnknowableKind::Environment, &context.text, context);
+            }
             "set" | "shopt" | "umask" | "ulimit" => judged.effect = Effect::ChangesNothing,
             "hash" | "enable" | "compgen" | "complete" | "bind" | "fc" | "history" if !arguments.is_empty() => {
                 self.unknowable(UnknowableKind::Shadow, &context.text, context);
@@ -582,11 +619,22 @@ impl<'p> Judge<'p> {
             code: judged.code,
             own_writes: Vec::new(),
             may_open: Vec::new(),
+            below: Vec::new(),
         };
         let mut ignored = Vec::new();
         self.places.resolve(&judged.writes[..judged.own_writes], &mut part.own_writes, &mut ignored);
         if part.effect == Effect::Unknown {
             self.places.resolve(&named, &mut part.may_open, &mut ignored);
+        }
+        for Under { folder, names, hidden } in &judged.below {
+            let mut folders = Vec::new();
+            self.places.resolve(std::slice::from_ref(folder), &mut folders, &mut part.unresolved_paths);
+            for folder in folders {
+                let below = Below { folder, names: names.clone(), hidden: *hidden };
+                if !part.below.contains(&below) {
+                    part.below.push(below);
+                }
+            }
         }
         self.places.resolve(&judged.reads, &mut part.reads, &mut part.unresolved_paths);
         self.places.resolve(&judged.writes, &mut part.writes, &mut part.unresolved_paths);
@@ -629,5 +677,6 @@ fn merge(mut judged: Judged, redirected: Judged) -> Judged {
     judged.reads.extend(redirected.reads);
     judged.writes.extend(redirected.writes);
     judged.hosts.extend(redirected.hosts);
+    judged.below.extend(redirected.below);
     judged
 }

@@ -14,8 +14,25 @@ pub(crate) struct Judged {
     pub(crate) code: Option<String>,
     /// How many of `writes` the program makes by its arguments; the rest are redirections.
     pub(crate) own_writes: usize,
+    /// Folders of which it opens whatever lies below.
+    pub(crate) below: Vec<Under>,
     /// Whether all files that its words name are among `reads` and `writes`.
     pub(crate) knows_files: bool,
+}
+
+/// A folder of which a program opens what lies below it, by the word that names it; see [`crate::reading::Below`].
+#[derive(Debug, Clone)]
+pub(crate) struct Under {
+    pub(crate) folder: Field,
+    pub(crate) names: Vec<String>,
+    pub(crate) hidden: bool,
+}
+
+impl Under {
+    /// All that lies there.
+    pub(crate) fn all(folder: &Field) -> Self {
+        Self { folder: folder.clone(), names: Vec::new(), hidden: true }
+    }
 }
 
 impl Judged {
@@ -28,6 +45,7 @@ impl Judged {
             hosts: Vec::new(),
             code: None,
             own_writes: 0,
+            below: Vec::new(),
             knows_files: effect != Effect::Unknown,
         }
     }

@@ -38,14 +38,16 @@ mod awk;
 mod special;
 mod arguments;
 mod harmless;
+mod below;
 mod environment;
 mod places;
 mod mentions;
 mod judge;
 
+pub use hidden::is_invisible;
 pub use pattern::{CommandPattern, PatternError};
 pub use programs::{ByName, Programs};
-pub use reading::{Effect, Part, Reading, Unknowable, UnknowableKind};
+pub use reading::{Below, Effect, Part, Reading, Unknowable, UnknowableKind};
 
 /// Reads `command` as `bash -c` would run it. Never panics, and takes a time that is bounded by its length.
 pub fn read(command: &str, programs: &dyn Programs) -> Reading {

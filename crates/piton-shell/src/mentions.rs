@@ -9,6 +9,7 @@ const MOST: usize = 256;
 /// What may be paths in these arguments and this code, without those that are known to be read or written.
 pub(crate) fn paths(arguments: &[Field], code: Option<&str>, judged: &Judged) -> Vec<Field> {
     let mut all: Vec<Field> = Vec::new();
+    let mut wild: Vec<Field> = Vec::new();
     let mut add = |text: &str, home: bool| {
         let known = judged.reads.iter().chain(&judged.writes).any(|field| field.text == text);
         let odd = text.is_empty() || text.starts_with('-') || text.len() > 1_024 || text.contains("://");
@@ -16,9 +17,13 @@ pub(crate) fn paths(arguments: &[Field], code: Option<&str>, judged: &Judged) ->
             all.push(Field { home, ..Field::literal(text) });
         }
     };
-    for field in arguments.iter().filter(|field| !field.is_open()) {
+    for field in arguments.iter().filter(|field| !field.is_open() || field.only_wildcards) {
         let text = field.text.as_str();
         if text.contains(char::is_whitespace) {
+            continue;
+        }
+        if field.is_open() {
+            wild.push(field.clone());
             continue;
         }
         add(text, field.home);
@@ -37,5 +42,6 @@ pub(crate) fn paths(arguments: &[Field], code: Option<&str>, judged: &Judged) ->
         }
         before = piece.chars().last().unwrap_or(' ');
     }
+    all.extend(wild.into_iter().take(MOST));
     all
 }

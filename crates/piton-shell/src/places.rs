@@ -7,7 +7,7 @@ const MOST_FOLDERS: usize = 8;
 
 /// The folders that a command may be in: the one in which it begins (the empty text), and those it moves to. A branch or subshell
 /// may be left again, so none is forgotten.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Places {
     folders: Vec<String>,
     lost: bool,

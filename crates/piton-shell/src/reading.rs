@@ -40,6 +40,8 @@ pub struct Part {
     pub own_writes: Vec<String>,
     /// Files and folders that it may open, as spelled: named by words whose role is not known, or in its code.
     pub may_open: Vec<String>,
+    /// Folders of which it opens whatever lies below, as spelled: none of these files is named.
+    pub below: Vec<Below>,
     /// Paths that only show when it runs (`$file`, `../*/x`), as spelled.
     pub unresolved_paths: Vec<String>,
     /// Hosts that it names, as spelled, with `:port` where one is given.
@@ -54,6 +56,18 @@ pub struct Part {
     /// Code that the program is given in its arguments: in another language (`awk`, `python -c`), or as a command in an option
     /// (`tar --to-command=…`). A rule looks for the names of denied programs in it ([`Part::mentions`]).
     pub code: Option<String>,
+}
+
+/// A folder of which a part opens what lies below it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Below {
+    /// The folder; it may have wildcards in it, and may turn out to be a file.
+    pub folder: String,
+    /// What the names of these files are like, where that is known; `*` is any text. None: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Whether names that begin with a dot are among them.
+    pub hidden: bool,
 }
 
 impl Part {

@@ -29,6 +29,11 @@ pub(crate) enum Code {
     Alias,
 }
 
+/// Whether an option of bash makes wildcards stand for more than they do without it.
+pub(crate) fn widens(option: &str) -> bool {
+    matches!(option, "dotglob" | "nocaseglob" | "nocasematch")
+}
+
 /// Whether a program is one of these.
 pub(crate) fn runs_code(name: &str) -> bool {
     READ.contains(&name)
@@ -112,7 +117,10 @@ fn shell(arguments: &[Field]) -> Code {
             continue;
         }
         match OPTIONS.token(&arguments[at..]) {
-            Token::Option { name, words, .. } => {
+            Token::Option { name, words, value } => {
+                if name.ends_with('O') && value.is_some_and(widens) {
+                    return Code::Elsewhere;
+                }
                 match name.as_str() {
                     "rcfile" | "init-file" => return Code::Elsewhere,
                     "help" | "version" | "dump-strings" => return Code::None,

@@ -25,7 +25,13 @@ const INTERPRETERS: &[(&str, &str)] = &[
     ("gdb", "-ex --eval-command"),
     ("sqlite3", "-cmd"),
     ("make", "--eval -E"),
+    ("swipl", "-g -t"),
+    ("ghci gnuplot maxima", "-e"),
 ];
+/// Programs that take orders from their input, and have one among these that runs a command, whatever their arguments.
+const TAKE_ORDERS: &str = "\
+    ed red ex vi vim nvim view rvim gvim vimdiff sqlite3 duckdb psql mysql mariadb gdb lldb ftp sftp lftp telnet mail mailx mutt \
+    gnuplot ghci iex swipl ocaml utop maxima dc nix nix-shell poetry pipenv";
 
 /// Whether a program has a grammar here.
 pub(crate) fn is_special(name: &str) -> bool {
@@ -37,6 +43,12 @@ pub(crate) fn is_special(name: &str) -> bool {
 /// Whether a program runs code of another language that it gets as an argument, file or input.
 pub(crate) fn is_interpreter(name: &str) -> bool {
     flags(name).is_some()
+}
+
+/// Whether a program takes orders from its input that may run a command.
+pub(crate) fn takes_orders(name: &str) -> bool {
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    TAKE_ORDERS.split_whitespace().any(|known| known == name || known == plain)
 }
 
 fn flags(name: &str) -> Option<&'static str> {
@@ -167,8 +179,8 @@ fn find(arguments: &[Field]) -> Judged {
     judged
 }
 
-/// The commands that `find` runs, each with `{}` for what it finds; `None` where the end of one is missing or open.
-pub(crate) fn find_runs(arguments: &[Field]) -> Option<Vec<Vec<Field>>> {
+/// The commands that `find` runs, each with `{}` for what it finds, and where it stands; `None` where the end of one is missing or open.
+pub(crate) fn find_runs(arguments: &[Field]) -> Option<Vec<(usize, Vec<Field>)>> {
     let mut all = Vec::new();
     let mut at = 0;
     while let Some(field) = arguments.get(at) {
@@ -180,7 +192,7 @@ pub(crate) fn find_runs(arguments: &[Field]) -> Option<Vec<Vec<Field>>> {
         let end = rest.iter().position(|field| field.text == ";" || field.text == "+")?;
         let command =
             rest[..end].iter().map(|field| if field.text.contains("{}") { found(field) } else { field.clone() });
-        all.push(command.collect());
+        all.push((at - 1, command.collect()));
         at += end + 1;
     }
     Some(all)

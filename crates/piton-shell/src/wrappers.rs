@@ -71,6 +71,32 @@ pub(crate) struct Own {
     pub(crate) code: Vec<Field>,
     pub(crate) writes: Vec<Field>,
     pub(crate) reads: Vec<Field>,
+    /// The folder that it runs the command in.
+    pub(crate) moves: Vec<Field>,
+}
+
+/// Options of wrappers by which the command runs in another folder. Letters and names without dashes.
+const MOVES: &[(&str, &str)] = &[
+    ("env genv", "C chdir"),
+    ("sudo", "D chdir"),
+    ("run0", "D chdir"),
+    ("systemd-run", "working-directory"),
+    ("unshare", "w wd"),
+    ("nsenter", "wd"),
+];
+
+/// Wrappers that start a shell where no command is given.
+const SHELLS: &str = "ssh chroot unshare nsenter setarch linux32 linux64 i386 x86_64 fakeroot run0 gosu su-exec";
+
+/// Whether a wrapper with these arguments and no command starts a shell, which reads its input.
+pub(crate) fn starts_shell(name: &str, arguments: &[Field]) -> bool {
+    let asks = |field: &Field| {
+        let letters = field.text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        letters.is_some_and(|letters| letters.contains(['s', 'i', 'S']))
+            || matches!(field.text.as_str(), "--shell" | "--login")
+    };
+    let by_option = matches!(name, "sudo" | "doas" | "systemd-run") && arguments.iter().any(asks);
+    by_option || SHELLS.split(' ').any(|known| known == name)
 }
 
 /// Options of wrappers that do something themselves: those that run or load something, those whose value is code for a shell,
@@ -101,6 +127,8 @@ const OWN_OPTIONS: &[(&str, &str, &str, &str, &str)] = &[
 fn own_option(program: &str, word: &str, name: &str, value: Option<Field>, own: &mut Own) {
     let letter = if word.starts_with("--") { name } else { &name[name.len().saturating_sub(1)..] };
     let has = |list: &str, word: &str| list.split(' ').any(|known| !known.is_empty() && known == word);
+    let moves = MOVES.iter().any(|(names, options)| has(names, program) && has(options, letter));
+    own.moves.extend(value.clone().filter(|_| moves));
     let Some((_, runs, code, writes, reads)) = OWN_OPTIONS.iter().find(|row| has(row.0, program)) else { return };
     if has(runs, letter) {
         own.risky.push(word.to_string());
@@ -347,6 +375,8 @@ const WRAPPERS: &[Wrapper] = &[
     ),
     wrapper("rlwrap faketime dotenv", "af:", "", 0, &[KeepsInput]),
     wrapper("rustup/run", "", "install", 1, &[KeepsInput]),
+    wrapper("gosu su-exec setuidgid s6-setuidgid", "", "", 1, &[Elevates, KeepsInput]),
+    wrapper("rr/record heaptrack samply/record uftrace/record", "o:nr:", "output=", 0, &[KeepsInput]),
 ];
 
 /// A subcommand, if it wraps only with that, and how.

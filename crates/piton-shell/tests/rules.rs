@@ -69,6 +69,27 @@ fn files_are_seen_wherever_they_are_named() {
     assert!(cases >= 90, "{cases} cases");
 }
 
+#[test]
+fn folders_that_are_opened_whole_are_seen() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/rules/below.txt");
+    let mut wrong = Vec::new();
+    for line in std::fs::read_to_string(file).unwrap().lines().filter(|line| !line.starts_with('#')) {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [command, folders, _reason] = columns[..] else { panic!("{line}: three columns") };
+        let reading = read(command, &ByName);
+        let below = reading.parts.iter().flat_map(|part| &part.below).map(|below| {
+            let names: String = below.names.iter().map(|name| format!("/{name}")).collect();
+            format!("{}{}{names}", if below.hidden { "+" } else { "" }, below.folder)
+        });
+        let found = below.collect::<Vec<_>>().join(" ");
+        let expected = if folders == "-" { "" } else { folders };
+        if found != expected {
+            wrong.push(format!("{command}: {found}, not {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 fn shown((pattern, expected, command): &(CommandPattern, bool, String)) -> String {
     let reading = read(command, &ByName);
     let part = |part: &piton_shell::Part| format!("{:?} through {:?} risky {:?}", part.words, part.through, part.risky);

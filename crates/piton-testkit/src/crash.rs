@@ -21,6 +21,7 @@
 mod check;
 mod client;
 mod disk;
+mod hooks;
 mod machine;
 mod memory;
 mod model;
@@ -61,6 +62,8 @@ pub enum Planted {
     NoSync,
     /// After a power cut Piton takes what it finds for all that was written, as if the machine had been up all the time.
     SameBoot,
+    /// Calls are run, and turns end, without their hooks.
+    NoHooks,
 }
 
 /// What keeps the sessions of the machine.
@@ -112,7 +115,7 @@ pub fn run_over(medium: Medium, scenario: &Scenario, seed: u64, crash: Option<Cr
     let machine = Machine::new(&data, if planted == Planted::NoSync { Syncs::Lied } else { Syncs::Kept });
     vfs::plug_in(&machine);
     let rule = match planted {
-        Planted::Nothing | Planted::NoSync | Planted::SameBoot => Rule::Kept,
+        Planted::Nothing | Planted::NoSync | Planted::SameBoot | Planted::NoHooks => Rule::Kept,
         Planted::NoClaim => Rule::NoClaim,
         Planted::RunAgain => Rule::RunAgain,
     };
@@ -125,6 +128,7 @@ pub fn run_over(medium: Medium, scenario: &Scenario, seed: u64, crash: Option<Cr
         runners: Runners::default(),
         scenario,
         rule,
+        has_hooks: scenario.hooked && planted != Planted::NoHooks,
         workspace: &workspace,
         planted: crate::state(&workspace),
         session: None,

@@ -15,13 +15,14 @@
 //!
 //! Keys: `text`, `pieces`, `reasoning`, `tools` (`name`, `id`, `args` or `raw`), `finish`, `usage`, `status` with
 //! `body` and `headers`, `stall` and `stall_mid` (seconds), `drop`, `end_early`, `sse_error`, `malformed`,
-//! `garble`, `keep_alives` with `keep_alive_ms`, `chunk_bytes`, `delta_chars`, `deltas`, `delay_ms`, `repeat`. After the last answer requests get HTTP 500
+//! `of` (the answer is for the next request of the conversation that began with this text, and for no other), `garble`, `keep_alives` with `keep_alive_ms`, `chunk_bytes`, `delta_chars`, `deltas`, `delay_ms`, `repeat`. After the last answer requests get HTTP 500
 //! `script exhausted`. Threads and blocking sockets: no runtime, so it can also serve a bench from another process.
 
 use crate::conversation;
 use crate::script::Answer;
 use crate::speech::Speech;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,6 +83,8 @@ struct Play {
     next: usize,
     requests: Vec<SeenRequest>,
     order: Order,
+    /// The answers for one conversation that were given.
+    given: BTreeSet<usize>,
 }
 
 /// Which answer a request gets.
@@ -244,14 +247,33 @@ impl Stage {
         if !asks_model {
             return (number, None);
         }
-        let turn = match play.order {
+        let prompt = first_prompt(&play.requests[number].body);
+        let is_for = |(at, answer): &(usize, &Answer)| {
+            !play.given.contains(at) && answer.of.as_ref().is_some_and(|of| prompt.contains(of.as_str()))
+        };
+        let own = play.script.iter().enumerate().find(is_for).map(|(at, _)| at);
+        if let Some(at) = own {
+            play.given.insert(at);
+            return (number, play.script.get(at).cloned().map(|answer| (at, answer)));
+        }
+        let mut turn = match play.order {
             Order::OfRequests => play.next,
             Order::OfConversation => held,
         };
-        play.next += 1;
+        while play.script.get(turn).is_some_and(|answer| answer.of.is_some()) {
+            turn += 1;
+        }
+        play.next = if play.order == Order::OfRequests { turn + 1 } else { play.next + 1 };
         let last = play.script.last().filter(|answer| answer.repeat);
         (number, play.script.get(turn).or(last).cloned().map(|answer| (turn, answer)))
     }
+}
+
+/// What was said first in a conversation, as JSON.
+fn first_prompt(body: &Value) -> String {
+    let messages = ["messages", "input", "contents"].into_iter().find_map(|name| body[name].as_array());
+    let first = messages.into_iter().flatten().find(|message| message["role"] == "user");
+    first.map(Value::to_string).unwrap_or_default()
 }
 
 /// One response being written.

@@ -7,7 +7,73 @@ use piton_tools::ledger::hash_of;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Cursor, Read};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a test says before a path is looked at.
+pub type BeforeLook = dyn Fn(&Path) -> io::Result<()> + Send + Sync;
+/// What a test says before a file is put; it is told its new content.
+pub type BeforePut = dyn Fn(&Replacement, Option<&[u8]>) -> io::Result<()> + Send + Sync;
+
+/// Files as others keep them, where a test has a say in some of what is done with them.
+pub struct Through {
+    /// Who keeps them.
+    pub files: Arc<dyn Files>,
+    /// Called before each look.
+    pub look: Box<BeforeLook>,
+    /// Called before each file is put.
+    pub put: Box<BeforePut>,
+}
+
+impl Through {
+    /// Says nothing yet.
+    pub fn new(files: Arc<dyn Files>) -> Self {
+        Self { files, look: Box::new(|_| Ok(())), put: Box::new(|_, _| Ok(())) }
+    }
+}
+
+impl Files for Through {
+    fn real(&self, path: &Path) -> io::Result<PathBuf> {
+        self.files.real(path)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
+        (self.look)(path)?;
+        self.files.look(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        self.files.open(path)
+    }
+
+    fn stamp(&self, path: &Path) -> Option<Stamp> {
+        self.files.stamp(path)
+    }
+
+    fn list(&self, folder: &Path, most: usize) -> io::Result<Vec<(String, Found)>> {
+        self.files.list(folder, most)
+    }
+
+    fn walk(&self, folder: &Path, visit: &mut Visit<'_>) {
+        self.files.walk(folder, visit);
+    }
+
+    fn rights(&self, path: &Path) -> Option<u32> {
+        self.files.rights(path)
+    }
+
+    fn begin(&self, call: &CallId, changes: &[Replacement]) -> io::Result<()> {
+        self.files.begin(call, changes)
+    }
+
+    fn put(&self, call: &CallId, change: &Replacement, content: Option<&[u8]>) -> io::Result<()> {
+        (self.put)(change, content)?;
+        self.files.put(call, change, content)
+    }
+
+    fn begun(&self, call: &CallId) -> Vec<Replacement> {
+        self.files.begun(call)
+    }
+}
 
 /// Runs the whole suite in an empty folder. `restarted`: the same files, seen by the next process of the session. Panics
 /// at the first promise that is not kept, and names it.
@@ -50,7 +116,7 @@ pub fn conforms(files: &dyn Files, restarted: &dyn Files, folder: &Path) {
 fn several(files: &dyn Files, restarted: &dyn Files, folder: &Path) {
     let (call, one, two) = (CallId("several".to_owned()), folder.join("several/one"), folder.join("several/two"));
     files.replace(&CallId("several_0".to_owned()), &change(&one, None, b"1"), b"1").unwrap();
-    let gone = Replacement { path: one.clone(), before: Some(hash_of(b"1")), after: None };
+    let gone = Replacement { path: one.clone(), before: Some(hash_of(b"1")), after: None, rights: None };
     let changes = [change(&two, None, b"2"), gone];
     files.begin(&call, &changes).unwrap();
     assert_eq!(files.look(&two).unwrap(), None, "what is begun is not done");
@@ -146,7 +212,7 @@ fn stamps(files: &dyn Files, folder: &Path) {
 }
 
 fn change(path: &Path, before: Option<&[u8]>, after: &[u8]) -> Replacement {
-    Replacement { path: path.to_path_buf(), before: before.map(hash_of), after: Some(hash_of(after)) }
+    Replacement { path: path.to_path_buf(), before: before.map(hash_of), after: Some(hash_of(after)), rights: None }
 }
 
 fn content(files: &dyn Files, path: &Path) -> Vec<u8> {

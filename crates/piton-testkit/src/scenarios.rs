@@ -126,7 +126,7 @@ impl Line {
         let text = pieces.concat();
         let prose = Some(Part::text(text.clone())).filter(|_| !text.is_empty());
         let parts = prose.into_iter().chain(calls).collect();
-        let reply = Reply { parts, finish, finish_raw: None, usage, response_id: None, warnings: Vec::new() };
+        let reply = Reply { usage, ..Reply::new(parts, finish) };
         Self { deltas, end: Some(Ok(reply)) }
     }
 }

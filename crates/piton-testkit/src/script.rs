@@ -54,6 +54,8 @@ pub(crate) struct Answer {
     pub(crate) deltas: Option<usize>,
     /// Milliseconds before each delta.
     pub(crate) delay_ms: u64,
+    /// The answer is for the next request of the conversation that began with a message in which this stands, and for no other.
+    pub(crate) of: Option<String>,
     /// This answer, if it is the last, is given again and again.
     #[serde(deserialize_with = "flag")]
     pub(crate) repeat: bool,

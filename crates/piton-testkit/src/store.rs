@@ -315,7 +315,12 @@ fn opening(stage: &dyn Stage) -> Opening {
 }
 
 fn said(text: String) -> Event {
-    Event::UserSpoke { message: MessageId::from("msg_1"), parts: vec![Part::text(text)], delivery: Delivery::Steer }
+    Event::UserSpoke {
+        message: MessageId::from("msg_1"),
+        parts: vec![Part::text(text)],
+        delivery: Delivery::Steer,
+        typed: None,
+    }
 }
 
 /// These events from this place on, a tenth of a second apart.

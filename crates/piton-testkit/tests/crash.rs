@@ -93,6 +93,12 @@ fn a_call_that_is_run_again_is_found_out() {
 }
 
 #[test]
+fn a_call_that_is_run_and_a_turn_that_ends_without_their_hooks_are_found_out() {
+    let violations = sweeps_with(Planted::NoHooks, &["hooks at every gate"]);
+    check_found(&violations, &["I11"]);
+}
+
+#[test]
 fn a_disk_that_only_says_it_has_synced_is_found_out() {
     check_found(&sweeps_with(Planted::NoSync, &["plain answer"]), &["I4"]);
 }

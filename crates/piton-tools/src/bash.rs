@@ -12,7 +12,7 @@ pub use self::background::ended;
 pub(crate) use self::background::listed;
 pub(crate) use self::report::{ending, line, outcome};
 use self::script::SCRIPT_BYTES;
-use crate::executor::{CommandSpec, CommandWatch, ExecutorError, ExitRecord};
+use crate::executor::{CommandSpec, CommandWatch, ExecutorError, ExitRecord, Leave, LeftRunning};
 use crate::input::lenient;
 use crate::plan::{Look, Plan, QuestionDraft};
 use crate::spawn::Spawn;
@@ -139,6 +139,9 @@ impl TypedTool for Bash {
             return background::start(&input, &order, cx).await;
         }
         let ended = cx.executor.run(&cx.call, &order, &watch(cx)).await;
+        if let Err(ExecutorError::Left) = ended {
+            return background::left(&input, cx).await;
+        }
         report(ended, &input.command, cx).await
     }
 
@@ -152,7 +155,13 @@ impl TypedTool for Bash {
 }
 
 fn watch(cx: &ToolContext) -> CommandWatch {
-    CommandWatch { output: cx.output.clone(), stop: cx.cancel.clone() }
+    let background = LeftRunning {
+        most: cx.limits.background_most,
+        timeout_ms: cx.limits.background_max_ms,
+        unattended_ms: cx.limits.background_unattended_ms,
+    };
+    let leave = Leave { now: cx.leave.clone(), background: Some(background) };
+    CommandWatch { output: cx.output.clone(), stop: cx.cancel.clone(), leave }
 }
 
 async fn report(ended: Result<ExitRecord, ExecutorError>, command: &str, cx: &ToolContext) -> Outcome {

@@ -35,6 +35,8 @@ pub(crate) struct EditTarget {
     secrets: View,
     /// By what it is taken for unchanged since it was read.
     stamp: Option<Stamp>,
+    /// Its rights, where there is one.
+    pub(crate) rights: Option<u32>,
 }
 
 /// A file as it is.
@@ -55,6 +57,8 @@ pub(crate) struct Change<'c> {
     pub(crate) target: &'c EditTarget,
     /// `None`: the file is removed.
     pub(crate) content: Option<&'c [u8]>,
+    /// The rights of the file that moves here.
+    pub(crate) rights: Option<u32>,
 }
 
 /// A change that was made.
@@ -127,7 +131,7 @@ pub(crate) fn target(
     let failed = |error: io::Error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&path, workspace)));
     let real = files.real(&path).map_err(failed)?;
     let shown = paths::shown(&real, workspace);
-    let stamp = files.stamp(&real);
+    let (stamp, rights) = (files.stamp(&real), files.rights(&real));
     let mut now = match files.look(&real).map_err(failed)? {
         None => CurrentFile::Absent,
         Some(Found::Folder) => return Err(Outcome::failed(format!("{tool}: {shown} is a directory"))),
@@ -146,7 +150,7 @@ pub(crate) fn target(
     {
         *raw = Some(std::mem::replace(content, std::mem::take(&mut secrets.content)));
     }
-    Ok(EditTarget { path: real, shown, now, secrets, stamp })
+    Ok(EditTarget { path: real, shown, now, secrets, stamp, rights })
 }
 
 fn read_now(path: &Path, files: &dyn Files) -> io::Result<CurrentFile> {
@@ -214,7 +218,7 @@ pub(crate) fn preview(target: &EditTarget, content: &[u8]) -> QuestionBlock {
 
 /// Makes a change.
 pub(crate) fn apply(tool: &str, target: &EditTarget, content: &[u8], cx: &ToolContext) -> Result<Changed, Outcome> {
-    let mut made = apply_all(tool, &[Change { target, content: Some(content) }], &[], cx)?;
+    let mut made = apply_all(tool, &[Change { target, content: Some(content), rights: None }], &[], cx)?;
     made.pop().ok_or_else(|| Outcome::failed(format!("{tool}: nothing was to be changed")))
 }
 
@@ -244,7 +248,8 @@ pub(crate) fn apply_all(
     }
     for (number, ((change, content), replacement)) in both().zip(&replacements).enumerate() {
         if let Err(error) = cx.files.put(&cx.call, replacement, *content) {
-            let rest = take_back(&changes[..number], &replacements[..number], cx);
+            // The one that failed may have happened all the same.
+            let rest = take_back(&changes[..=number], &replacements[..=number], cx);
             return Err(failed(change, &error, &rest));
         }
     }
@@ -252,23 +257,53 @@ pub(crate) fn apply_all(
     Ok(made.map(|(((change, content), made), others)| change.made(made, *content, others, cx)).collect())
 }
 
-/// Takes back what was made, the last first. What is to be said of it.
+/// Takes back what was made, the last first, but for what somebody else has changed since. What is to be said of it.
 fn take_back(changes: &[Change<'_>], made: &[Replacement], cx: &ToolContext) -> String {
-    let mut left = Vec::new();
+    let (mut is_back, mut left, mut changed) = (false, Vec::new(), Vec::new());
     for (change, made) in changes.iter().zip(made).rev() {
-        let Replacement { path, before, after } = made.clone();
-        let back = Replacement { path, before: after, after: before };
+        let Replacement { path, before, after, rights: _ } = made.clone();
+        let shown = change.target.shown.as_str();
+        match hash_now(&path, &*cx.files) {
+            // It never happened.
+            Ok(now) if now == before => continue,
+            Ok(now) if now == after => {}
+            Ok(_) => {
+                changed.push(shown);
+                continue;
+            }
+            Err(_) => {
+                left.push(shown);
+                continue;
+            }
+        }
+        let back = Replacement { path, before: after, after: before, rights: change.target.rights };
         let content = matches!(change.target.now, CurrentFile::File { .. }).then(|| change.target.now.raw());
-        if cx.files.put(&cx.call, &back, content).is_err() {
-            left.push(change.target.shown.as_str());
+        match cx.files.put(&cx.call, &back, content) {
+            Ok(()) => is_back = true,
+            Err(_) => left.push(shown),
         }
     }
-    match (changes.is_empty(), left.is_empty()) {
-        (true, _) => String::new(),
-        (false, true) => ". What was already changed was taken back: all files are as they were.".to_owned(),
-        (false, false) => {
-            format!(". What was already changed was taken back, but not {}: look at it.", left.join(", "))
+    let left = (!left.is_empty()).then(|| format!("not {}: look at it", left.join(", ")));
+    let changed = (!changed.is_empty())
+        .then(|| format!("not {}, which somebody else has changed meanwhile and which stays so", changed.join(", ")));
+    let but: Vec<String> = left.into_iter().chain(changed).collect();
+    match (is_back, but.is_empty()) {
+        (false, true) => String::new(),
+        (true, true) => ". What was already changed was taken back: all files are as they were.".to_owned(),
+        (_, false) => format!(". What was already changed was taken back, but {}.", but.join("; ")),
+    }
+}
+
+/// The hash of what is at a path; `None`: there is nothing.
+fn hash_now(path: &Path, files: &dyn Files) -> io::Result<Option<String>> {
+    match files.look(path)? {
+        None => Ok(None),
+        Some(Found::File { .. }) => {
+            let mut content = Vec::new();
+            files.open(path)?.take(TRACKED_BYTES + 1).read_to_end(&mut content)?;
+            Ok(Some(hash_of(&content)))
         }
+        Some(Found::Folder | Found::Other) => Err(io::Error::other("it is no regular file any more")),
     }
 }
 
@@ -291,7 +326,8 @@ impl Change<'_> {
 
     fn replacement(&self, content: Option<&[u8]>) -> Replacement {
         let EditTarget { path, now, .. } = self.target;
-        Replacement { path: path.clone(), before: now.hash().map(ToOwned::to_owned), after: content.map(hash_of) }
+        let (before, after) = (now.hash().map(ToOwned::to_owned), content.map(hash_of));
+        Replacement { path: path.clone(), before, after, rights: self.rights.filter(|_| content.is_some()) }
     }
 
     /// Remembers what the model now knows, and says what was done.

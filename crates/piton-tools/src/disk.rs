@@ -5,6 +5,7 @@
 
 mod atomic;
 mod confined;
+mod folder;
 
 pub use confined::ConfinedDisk;
 
@@ -47,11 +48,19 @@ impl Disk {
         key
     }
 
-    /// Puts a new content at a place that is there, or removes what is there, by whatever way that place is named.
-    fn put_at(&self, call: &CallId, at: &Path, content: Option<&[u8]>) -> io::Result<()> {
+    /// Puts a new content at a path that is resolved, or removes what is there. No link is followed that came to that path since.
+    fn put_at(&self, call: &CallId, change: &Replacement, content: Option<&[u8]>) -> io::Result<()> {
+        let name = change.path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
+        let above = change.path.parent().unwrap_or(Path::new("/"));
         match content {
-            Some(content) => atomic::replace(at, content, &self.key(call)),
-            None => atomic::remove(at),
+            Some(content) => {
+                atomic::replace(&folder::made(above)?.path().join(name), content, &self.key(call), change.rights)
+            }
+            None => match folder::there(above) {
+                Ok(folder) => atomic::remove(&folder.path().join(name)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Err(error) => Err(error),
+            },
         }
     }
 }
@@ -105,6 +114,11 @@ impl Files for Disk {
         fs::metadata(path).map_or(0, |meta| if meta.is_file() { meta.nlink().saturating_sub(1) } else { 0 })
     }
 
+    fn rights(&self, path: &Path) -> Option<u32> {
+        use std::os::unix::fs::MetadataExt as _;
+        fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|meta| meta.mode() & atomic::RIGHTS)
+    }
+
     fn begin(&self, call: &CallId, changes: &[Replacement]) -> io::Result<()> {
         private::make_folder(&self.calls_dir)?;
         let mut file = private::create(&self.intent(call))?;
@@ -114,10 +128,7 @@ impl Files for Disk {
     }
 
     fn put(&self, call: &CallId, change: &Replacement, content: Option<&[u8]>) -> io::Result<()> {
-        if let Some(folder) = change.path.parent().filter(|_| content.is_some()) {
-            fs::create_dir_all(folder)?;
-        }
-        self.put_at(call, &change.path, content)
+        self.put_at(call, change, content)
     }
 
     fn begun(&self, call: &CallId) -> Vec<Replacement> {
@@ -130,7 +141,8 @@ impl Files for Disk {
         };
         for change in &changes {
             // If it stays, the change itself is none the worse.
-            let _ = atomic::clear(&change.path, &self.key(call));
+            let folder = change.path.parent().map_or_else(|| folder::there(Path::new("/")), folder::there);
+            let _ = folder.and_then(|folder| atomic::clear(&folder.path().join("it"), &self.key(call)));
         }
         changes
     }

@@ -79,7 +79,7 @@ impl TypedTool for Edit {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| edit(&input, cx).unwrap_or_else(|refused| refused)).await
+        blocking(cx, move |cx| edit(&input, cx)).await
     }
 
     async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {

@@ -21,8 +21,9 @@ use tokio_util::sync::CancellationToken;
 #[async_trait]
 pub trait Executor: Send + Sync {
     /// Runs a call's command and waits for its end. Whoever loses the race for a call finds what came of the winner's
-    /// command. Once `watch.stop` is cancelled, the command is ended with all it started. Dropped half-way, it asks the
-    /// command to stop.
+    /// command. Once `watch.stop` is cancelled, the command is ended with all it started. Once `watch.leave` is, it goes on as if
+    /// it had been [started](Executor::start) so, where that is possible: then this is [`ExecutorError::Left`]. Dropped half-way,
+    /// it asks the command to stop.
     async fn run(&self, call: &CallId, order: &CommandSpec, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError>;
 
     /// Finds what came of a call that began in a process that is gone. A command that still runs is waited for, and
@@ -118,6 +119,28 @@ pub struct CommandWatch {
     pub output: OutputSink,
     /// Cancelled when it is to stop.
     pub stop: CancellationToken,
+    /// Cancelled when nobody waits for it any longer, and it is to go on as one that was left running.
+    pub leave: Leave,
+}
+
+/// How a command that somebody waits for becomes one that is left running.
+#[derive(Debug, Clone, Default)]
+pub struct Leave {
+    /// Cancelled when it is to.
+    pub now: CancellationToken,
+    /// What is so of it from then on; `None`: it stays as it is.
+    pub background: Option<LeftRunning>,
+}
+
+/// What is so of a command that was left running half-way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftRunning {
+    /// How many commands run so at a time, this one included.
+    pub most: usize,
+    /// How long it may run in all, in milliseconds.
+    pub timeout_ms: u64,
+    /// How long it goes on where no process has its session open, in milliseconds.
+    pub unattended_ms: u64,
 }
 
 /// What a command has written.
@@ -140,6 +163,9 @@ pub enum ExecutorError {
     /// This one cannot be run. Nothing happened.
     #[error("{0}")]
     NotStarted(String),
+    /// It goes on, as one that was left running: whoever waited for it does not any longer.
+    #[error("the command was left running")]
+    Left,
     /// Something may have happened.
     #[error("cannot read how this call ended: {0}")]
     Unknown(#[source] io::Error),

@@ -6,6 +6,10 @@
 //! no other place can be searched as fast, and what is unsaved is a handful of files. Which file a model means, and whether
 //! it may change it, is not known here.
 
+mod withheld;
+
+pub use withheld::Withheld;
+
 use crate::regular::Beginning;
 use piton_core::ids::CallId;
 use serde::{Deserialize, Serialize};
@@ -49,6 +53,12 @@ pub trait Files: Send + Sync {
     fn replace(&self, call: &CallId, change: &Replacement, content: &[u8]) -> io::Result<()> {
         self.begin(call, std::slice::from_ref(change))?;
         self.put(call, change, Some(content))
+    }
+
+    /// The rights of a file, as [`Replacement::rights`] has them; `None`: there is none, or that cannot be said.
+    fn rights(&self, path: &Path) -> Option<u32> {
+        let _ = path;
+        None
     }
 
     /// How many other names (hard links) a file has. They keep the old content when it is replaced.
@@ -126,4 +136,8 @@ pub struct Replacement {
     pub before: Option<String>,
     /// The hash of the content that comes; `None`: there is no file then.
     pub after: Option<String>,
+    /// The rights that the file has then (the lower nine bits of a mode). Without it those of the file that is there, or the
+    /// usual ones of a new file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rights: Option<u32>,
 }

@@ -46,7 +46,7 @@ impl TypedTool for Glob {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| glob(&input, cx).unwrap_or_else(|refused| refused)).await
+        blocking(cx, move |cx| glob(&input, cx)).await
     }
 }
 

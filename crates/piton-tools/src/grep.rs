@@ -59,7 +59,7 @@ impl TypedTool for Grep {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| grep(&input, cx).unwrap_or_else(|refused| refused)).await
+        blocking(cx, move |cx| grep(&input, cx)).await
     }
 }
 

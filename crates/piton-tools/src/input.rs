@@ -39,13 +39,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
 fn compact(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
-            // `title` may also be the name of a property, whose value is then a schema.
-            fields.retain(|key, value| match key.as_str() {
-                "$schema" | "title" | "format" => !value.is_string(),
-                "minimum" => !value.is_number(),
-                "default" => false,
-                _ => true,
-            });
+            fields.retain(|key, _| !matches!(key.as_str(), "$schema" | "title" | "format" | "minimum" | "default"));
             if let Some(Value::Array(types)) = fields.get_mut("type") {
                 types.retain(|name| name != "null");
                 if let [only] = types.as_slice() {
@@ -53,7 +47,13 @@ fn compact(schema: &mut Value) {
                     fields.insert("type".to_owned(), only);
                 }
             }
-            fields.values_mut().for_each(compact);
+            for (key, value) in fields.iter_mut() {
+                match (key.as_str(), value) {
+                    // The names of these are fields of the input, whatever they are called.
+                    ("properties", Value::Object(properties)) => properties.values_mut().for_each(compact),
+                    (_, value) => compact(value),
+                }
+            }
         }
         Value::Array(items) => items.iter_mut().for_each(compact),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

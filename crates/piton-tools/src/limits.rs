@@ -40,6 +40,14 @@ pub const GLOB_PATHS: usize = 200;
 pub const WEB_PAGE_BYTES: usize = 10_000_000;
 /// The time a page may take to be there, redirects included, and as much again to be read.
 pub const WEB_PAGE_TIME: Duration = Duration::from_secs(30);
+/// The largest answer of a search that `web_search` takes, in bytes, unpacked.
+pub const WEB_SEARCH_BYTES: usize = 2_000_000;
+/// What one `web_search` shows if the model does not say how many, and at most.
+pub const WEB_SEARCH_RESULTS: (usize, usize) = (10, 20);
+/// Characters of what is searched for.
+pub const WEB_SEARCH_QUERY_CHARS: usize = 1_000;
+/// Characters of an excerpt that a search shows.
+pub const WEB_SEARCH_EXCERPT_CHARS: usize = 500;
 /// Lines of a diff that an outcome shows.
 pub const DIFF_LINES: usize = 60;
 /// Bytes of live output passed on per call; who watches needs no more, and the whole lies in a file.

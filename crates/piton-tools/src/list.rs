@@ -46,7 +46,7 @@ impl TypedTool for List {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| list(&input, cx).unwrap_or_else(|refused| refused)).await
+        blocking(cx, move |cx| list(&input, cx)).await
     }
 }
 

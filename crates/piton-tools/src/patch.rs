@@ -72,16 +72,14 @@ impl TypedTool for ApplyPatch {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| patch(&input, cx).unwrap_or_else(|refused| refused)).await
+        blocking(cx, move |cx| patch(&input, cx)).await
     }
 
     async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
         match change::settled(NAME, cx) {
             Settled::Outcome(outcome) => outcome,
             Settled::Open => self.act(input, cx).await,
-            Settled::Half { done, open } => {
-                blocking(cx, move |cx| finish(&input, &done, &open, cx).unwrap_or_else(|refused| refused)).await
-            }
+            Settled::Half { done, open } => blocking(cx, move |cx| finish(&input, &done, &open, cx)).await,
         }
     }
 }
@@ -148,8 +146,10 @@ fn patch(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
 
 /// Writes what is staged, of which a part was `done` in a process that is gone.
 fn write(Staged { files, told }: &Staged, done: &[Replacement], cx: &ToolContext) -> Result<Outcome, Outcome> {
-    let changes: Vec<Change<'_>> =
-        files.iter().map(|file| Change { target: &file.target, content: file.content.as_deref() }).collect();
+    let changes: Vec<Change<'_>> = files
+        .iter()
+        .map(|file| Change { target: &file.target, content: file.content.as_deref(), rights: file.rights })
+        .collect();
     let made = change::apply_all(NAME, &changes, done, cx)?;
     let (mut text, mut facts) = (told.clone(), done.iter().map(change::facts).collect::<Vec<_>>());
     for (file, changed) in files.iter().zip(made) {

@@ -5,6 +5,7 @@
 use crate::files::Files;
 use crate::spawn::Env;
 use piton_core::call::{Access, CallKind, Effects, Planned, ToolSpec, Touches};
+use piton_core::inquiry::Inquiry;
 use piton_core::question::QuestionBlock;
 use piton_core::secrets::Firewall;
 use serde_json::Value;
@@ -61,6 +62,10 @@ pub struct Plan {
     pub question: QuestionDraft,
     /// Where in a script some of the accesses stand, in bytes.
     pub places: Vec<(Access, Range<usize>)>,
+    /// What it may do, where that is not what its tool says of every call.
+    pub effects: Option<Effects>,
+    /// What it asks a person, in the place of the question whether it may run. Its answers are the outcome: it never runs.
+    pub inquiry: Option<Inquiry>,
 }
 
 /// A question that is worded when it is asked: that may take the disk.
@@ -69,7 +74,12 @@ pub struct QuestionDraft(Box<dyn FnOnce() -> (String, Vec<QuestionBlock>) + Send
 impl Plan {
     /// A plan of this kind and title that accesses this, and may run if the person says yes to `question`.
     pub fn new(kind: CallKind, title: impl Into<String>, access: Access, question: QuestionDraft) -> Self {
-        Self { planned: Planned { kind, title: title.into(), accesses: vec![access] }, question, places: Vec::new() }
+        Self::of(Planned { kind, title: title.into(), accesses: vec![access] }, question)
+    }
+
+    /// A plan that may be carried out if the person says yes to `question`.
+    pub fn of(planned: Planned, question: QuestionDraft) -> Self {
+        Self { planned, question, places: Vec::new(), effects: None, inquiry: None }
     }
 
     /// The same, which accesses this, too.
@@ -103,11 +113,7 @@ impl Plan {
         let json = input.to_string();
         let (name, shown) = (spec.name.clone(), json.clone());
         let question = QuestionDraft::new(move || (format!("Use {name}?"), vec![QuestionBlock::Json { json: shown }]));
-        Self {
-            planned: Planned { kind: CallKind::Other, title: json, accesses: accesses(spec) },
-            question,
-            places: Vec::new(),
-        }
+        Self::of(Planned { kind: CallKind::Other, title: json, accesses: accesses(spec) }, question)
     }
 }
 

@@ -29,6 +29,7 @@ use std::io;
 use std::path::Path;
 use window::{View, Window};
 
+pub use pictures::fault as picture_fault;
 pub use sniff::{image_type, is_binary, is_utf16};
 
 /// The tool.
@@ -66,7 +67,7 @@ impl TypedTool for Read {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| read(&input, cx).unwrap_or_else(|refused| refused)).await
+        blocking(cx, move |cx| read(&input, cx)).await
     }
 }
 
@@ -236,7 +237,7 @@ fn picture(path: &Path, cx: &ToolContext) -> io::Result<Option<Outcome>> {
     let kind = sniff::kind(&file.bytes).unwrap_or_default();
     let about = format!("{shown} is a picture: {kind}, {} KB.", file.size.div_ceil(1024));
     let why = match file.is_whole() {
-        true => pictures::broken(media_type, &file.bytes, sniff::size(&file.bytes)),
+        true => pictures::fault(media_type, &file.bytes),
         false => Some("it is larger than the 3.75 MB that models take; scale it down with a command"),
     };
     if let Some(why) = why {

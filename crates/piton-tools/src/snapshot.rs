@@ -339,6 +339,22 @@ impl Snapshots {
         Ok(comparison.differences.iter().filter_map(|difference| difference.change(&store)).collect())
     }
 
+    /// What a snapshot holds of a file; `None` where it has no regular file there.
+    pub fn file(&self, tree: TreeId, path: &Path) -> Result<Option<Vec<u8>>, SnapshotError> {
+        let store = self.hold(Hold::Read)?;
+        let mut entries = store.root_tree(tree)?;
+        let mut names = path.components().map(|name| name.as_os_str().as_bytes()).peekable();
+        while let Some(name) = names.next() {
+            let Some(entry) = entries.iter().find(|entry| entry.name == name) else { return Ok(None) };
+            match (names.peek().is_some(), entry.node.kind) {
+                (true, EntryKind::Folder) => entries = store.tree(entry.node.oid)?,
+                (false, EntryKind::File) => return store.get(entry.node.oid, ObjectKind::Blob).map(Some),
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
     /// Brings the workspace along these legs. Touches only what their snapshots have differently, and none of it that is
     /// not as it is expected. Done again after it was cut off, with the same legs and [`RestorePolicy::began`], it is finished.
     pub fn restore(&self, legs: &[Leg], policy: RestorePolicy) -> Result<Restored, SnapshotError> {

@@ -107,7 +107,8 @@ impl TypedTool for BashKill {
             Ok(task) => task,
             Err(outcome) => return outcome,
         };
-        let was_over = task.outcome.is_some();
+        // Its end may be known a moment before it stands in the journal.
+        let was_over = task.outcome.is_some() || matches!(look(task, cx).await, Ok(Some(_)));
         let watch = CommandWatch::default();
         watch.stop.cancel();
         let record = match cx.executor.settle(&task.id, boot(task), &watch).await {
@@ -126,7 +127,7 @@ impl TypedTool for BashKill {
 fn plan(id: String, question: &'static str) -> Plan {
     let planned = Planned { kind: CallKind::Other, title: id, accesses: Vec::new() };
     let question = QuestionDraft::new(move || (question.to_owned(), Vec::new()));
-    Plan { planned, question, places: Vec::new() }
+    Plan::of(planned, question)
 }
 
 /// The task that a model means.

@@ -61,11 +61,7 @@ impl TypedTool for Todo {
         let question = QuestionDraft::new(move || {
             ("Replace the list of todos?".to_owned(), vec![QuestionBlock::Text { text: text.join("\n") }])
         });
-        Ok(Plan {
-            planned: Planned { kind: CallKind::Other, title, accesses: Vec::new() },
-            question,
-            places: Vec::new(),
-        })
+        Ok(Plan::of(Planned { kind: CallKind::Other, title, accesses: Vec::new() }, question))
     }
 
     async fn act(&self, input: Input, _cx: &ToolContext) -> Outcome {

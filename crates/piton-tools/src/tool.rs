@@ -5,7 +5,7 @@
 
 use crate::executor::{Boot, Executor, OutputSink};
 use crate::files::Files;
-use crate::host::Host;
+use crate::host::{Delegate, Host};
 use crate::ledger::FileLedger;
 use crate::plan::{Look, Plan};
 use crate::spawn::Confinement;
@@ -67,6 +67,8 @@ pub struct ToolContext {
     pub boot: Boot,
     /// The session that the call is in.
     pub host: Arc<dyn Host>,
+    /// Who has a subagent answer the call, where it is to be answered so.
+    pub delegate: Option<Arc<dyn Delegate>>,
     /// Runs shell commands.
     pub executor: Arc<dyn Executor>,
     /// The commands in the background of its session.
@@ -75,6 +77,8 @@ pub struct ToolContext {
     pub output: OutputSink,
     /// Asks the call to stop. It still answers.
     pub cancel: CancellationToken,
+    /// Cancelled when a person wants what runs to go on in the background. Only `bash` can do that.
+    pub leave: CancellationToken,
     /// Which files the model has seen, in which state.
     pub ledger: Arc<FileLedger>,
     /// The files that it reads and changes.
@@ -125,13 +129,16 @@ impl Default for ToolLimits {
 }
 
 /// Does a tool's file work on a thread that may block. A panic is an outcome, not the end of the session.
-pub(crate) async fn blocking(cx: &ToolContext, work: impl FnOnce(&ToolContext) -> Outcome + Send + 'static) -> Outcome {
+pub(crate) async fn blocking(
+    cx: &ToolContext,
+    work: impl FnOnce(&ToolContext) -> Result<Outcome, Outcome> + Send + 'static,
+) -> Outcome {
     if cx.cancel.is_cancelled() {
         return cancelled();
     }
     let context = cx.clone();
     match tokio::task::spawn_blocking(move || work(&context)).await {
-        Ok(outcome) => outcome,
+        Ok(Ok(outcome) | Err(outcome)) => outcome,
         Err(error) if error.is_panic() => Outcome::failed("the tool panicked; this is a bug in Piton"),
         Err(_) => cancelled(),
     }

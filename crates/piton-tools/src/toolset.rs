@@ -1,8 +1,10 @@
 //! The tools of a session, and the one list of the tools that come with Piton. Here the names and field names that a
 //! model writes become the tools' own.
 
+use crate::ask_user::AskUser;
 use crate::bash::Bash;
 use crate::edit::Edit;
+use crate::exit_plan::ExitPlan;
 use crate::glob::Glob;
 use crate::grep::Grep;
 use crate::list::List;
@@ -31,6 +33,8 @@ impl ToolSet {
     pub fn builtin() -> Self {
         Self::of([
             Arc::new(ApplyPatch) as Arc<dyn Tool>,
+            Arc::new(AskUser),
+            Arc::new(ExitPlan),
             Arc::new(Bash),
             Arc::new(BashKill),
             Arc::new(BashOutput),
@@ -55,6 +59,13 @@ impl ToolSet {
         let mut both: Vec<_> = self.specs.iter().cloned().zip(self.tools).collect();
         both.retain(|(other, _)| other.name != spec.name);
         both.push((spec, tool));
+        Self::declared(both)
+    }
+
+    /// These tools but the one of this name.
+    pub fn without(self, name: &str) -> Self {
+        let mut both: Vec<_> = self.specs.iter().cloned().zip(self.tools).collect();
+        both.retain(|(other, _)| other.name != name);
         Self::declared(both)
     }
 

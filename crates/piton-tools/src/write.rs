@@ -42,7 +42,7 @@ impl TypedTool for Write {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| write(&input, cx).unwrap_or_else(|refused| refused)).await
+        blocking(cx, move |cx| write(&input, cx)).await
     }
 
     async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {

@@ -5,27 +5,14 @@
 mod support;
 
 use piton_core::call::Status;
-use piton_tools::plan::Look;
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
-use std::sync::Arc;
 use std::time::Duration;
 use support::{Place, is_running, unique_sleep, wait_until};
 
-fn look(place: &Place) -> Look {
-    Look {
-        workspace: place.cx.workspace.clone(),
-        files: Arc::clone(&place.cx.files),
-        is_confined: false,
-        env: Arc::clone(&place.cx.env),
-        firewall: place.cx.firewall.clone(),
-        links: piton_tools::plan::Links::default(),
-    }
-}
-
 fn planned(place: &Place, input: &Value) -> Result<piton_tools::plan::Plan, String> {
-    ToolSet::builtin().get("bash").unwrap().plan(input, &look(place)).map_err(|outcome| outcome.text)
+    ToolSet::builtin().get("bash").unwrap().plan(input, &place.look()).map_err(|outcome| outcome.text)
 }
 
 #[tokio::test]

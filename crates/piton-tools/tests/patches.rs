@@ -5,16 +5,18 @@
 mod support;
 
 use piton_core::call::{Access, Outcome, Status};
-use piton_core::ids::CallId;
 use piton_core::question::QuestionBlock;
+use piton_testkit::files::Through;
 use piton_tools::disk::Disk;
-use piton_tools::files::{Files, Found, Replacement, Stamp, Visit};
+use piton_tools::files::{Files, Replacement};
 use piton_tools::ledger::hash_of;
 use piton_tools::plan::{Links, Look, Plan};
 use piton_tools::toolset::ToolSet;
 use serde_json::json;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use support::{Place, names};
 
@@ -219,76 +221,94 @@ async fn a_patch_in_a_shells_words_is_the_patch() {
     }
 }
 
-/// A disk on which some files cannot be written.
-struct Full {
-    disk: Disk,
-    full: PathBuf,
-    stuck: PathBuf,
-}
-
-impl Files for Full {
-    fn real(&self, path: &Path) -> io::Result<PathBuf> {
-        self.disk.real(path)
-    }
-
-    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
-        self.disk.look(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        self.disk.open(path)
-    }
-
-    fn stamp(&self, path: &Path) -> Option<Stamp> {
-        self.disk.stamp(path)
-    }
-
-    fn list(&self, folder: &Path, most: usize) -> io::Result<Vec<(String, Found)>> {
-        self.disk.list(folder, most)
-    }
-
-    fn walk(&self, folder: &Path, visit: &mut Visit<'_>) {
-        self.disk.walk(folder, visit);
-    }
-
-    fn begin(&self, call: &CallId, changes: &[Replacement]) -> io::Result<()> {
-        self.disk.begin(call, changes)
-    }
-
-    fn put(&self, call: &CallId, change: &Replacement, content: Option<&[u8]>) -> io::Result<()> {
+/// A disk on which one file cannot be written, and another not taken back.
+fn full(place: &Place, stuck: &str) -> Arc<dyn Files> {
+    let (full, stuck) = (place.path("c.txt"), place.path(stuck));
+    let put = move |change: &Replacement, content: Option<&[u8]>| {
         // What is taken back has had another content.
         let is_back = content.is_some_and(|content| content.starts_with(b"one"));
-        if change.path == self.full || (change.path == self.stuck && is_back) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        self.disk.put(call, change, content)
-    }
-
-    fn begun(&self, call: &CallId) -> Vec<Replacement> {
-        self.disk.begun(call)
-    }
+        let fails = change.path == full || (change.path == stuck && is_back);
+        if fails { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    };
+    Arc::new(Through { put: Box::new(put), ..Through::new(Arc::new(Disk::new(place.calls_dir.clone()))) })
 }
 
 #[tokio::test]
 async fn a_write_that_fails_half_way_is_taken_back_and_what_cannot_be_is_named() {
     let mut place = Place::new();
     four(&place);
-    let full = |place: &Place, stuck: &str| Full {
-        disk: Disk::new(place.calls_dir.clone()),
-        full: place.path("c.txt"),
-        stuck: place.path(stuck),
-    };
-    place.cx.files = Arc::new(full(&place, "nothing"));
+    place.cx.files = full(&place, "nothing");
     let outcome = apply(&place, FOUR).await;
     assert_eq!(outcome.status, Status::Failed);
     assert!(outcome.text.starts_with("apply_patch: c.txt could not be removed: "), "{}", outcome.text);
     assert!(outcome.text.ends_with("was taken back: all files are as they were."), "{}", outcome.text);
     assert_eq!(place.content("a.txt"), b"one\ntwo\n");
     assert!(!place.path("e.txt").exists() && !place.path("new/b.txt").exists() && place.path("d.txt").exists());
-    place.cx.files = Arc::new(full(&place, "a.txt"));
+    place.cx.files = full(&place, "a.txt");
     let outcome = apply(&place, FOUR).await;
     assert!(outcome.text.ends_with("was taken back, but not a.txt: look at it."), "{}", outcome.text);
     assert!(!place.path("e.txt").exists());
+}
+
+/// A disk on which removing `c.txt` fails, once this has happened.
+fn fails_behind(place: &Place, meanwhile: impl Fn() + Send + Sync + 'static) -> Arc<dyn Files> {
+    let full = place.path("c.txt");
+    let put = move |change: &Replacement, content: Option<&[u8]>| {
+        if change.path == full && content.is_none() {
+            meanwhile();
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    };
+    Arc::new(Through { put: Box::new(put), ..Through::new(Arc::new(Disk::new(place.calls_dir.clone()))) })
+}
+
+#[tokio::test]
+async fn what_somebody_else_changed_meanwhile_is_not_taken_back_but_named() {
+    let mut place = Place::new();
+    four(&place);
+    let a = place.path("a.txt");
+    place.cx.files = fails_behind(&place, move || std::fs::write(&a, "theirs\n").unwrap());
+    let outcome = apply(&place, FOUR).await;
+    assert_eq!(outcome.status, Status::Failed);
+    assert!(
+        outcome.text.contains("was taken back, but not a.txt, which somebody else has changed"),
+        "{}",
+        outcome.text
+    );
+    assert_eq!(place.content("a.txt"), b"theirs\n");
+    assert!(!place.path("e.txt").exists() && !place.path("new/b.txt").exists());
+    assert_eq!((place.content("c.txt"), place.content("d.txt")), (b"three\n".to_vec(), b"four\nfive\n".to_vec()));
+}
+
+#[tokio::test]
+async fn a_step_that_failed_and_happened_all_the_same_is_taken_back_with_its_rights() {
+    let mut place = Place::new();
+    four(&place);
+    let c = place.path("c.txt");
+    std::fs::set_permissions(&c, Permissions::from_mode(0o750)).unwrap();
+    let gone = c.clone();
+    place.cx.files = fails_behind(&place, move || std::fs::remove_file(&gone).unwrap());
+    let outcome = apply(&place, FOUR).await;
+    assert!(outcome.text.ends_with("was taken back: all files are as they were."), "{}", outcome.text);
+    assert_eq!(place.content("c.txt"), b"three\n");
+    assert_eq!(std::fs::metadata(&c).unwrap().permissions().mode() & 0o777, 0o750);
+}
+
+#[tokio::test]
+async fn a_file_that_moves_keeps_its_rights() {
+    let place = Place::new();
+    four(&place);
+    for mode in [0o755, 0o600] {
+        std::fs::set_permissions(place.path("d.txt"), Permissions::from_mode(mode)).unwrap();
+        assert_eq!(
+            apply(&place, "*** Update File: d.txt\n*** Move to: sub/e.sh\n@@\n-four\n+4\n").await.status,
+            Status::Ok
+        );
+        assert_eq!(std::fs::metadata(place.path("sub/e.sh")).unwrap().permissions().mode() & 0o777, mode);
+        std::fs::remove_file(place.path("sub/e.sh")).unwrap();
+        place.put("d.txt", "four\nfive\n");
+    }
 }
 
 #[tokio::test]

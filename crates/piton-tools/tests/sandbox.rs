@@ -536,7 +536,7 @@ fn guard(disk: &dyn Files, path: &Path) -> (bool, bool) {
     let is_folder = |path: &Path| disk.look(path).ok().flatten().is_some_and(|found| matches!(found, Found::Folder));
     let writes = disk.real(path).is_ok_and(|real| {
         let has_place = real.parent().is_some_and(is_folder) && !is_folder(&real);
-        let change = Replacement { path: real, before: None, after: None };
+        let change = Replacement { path: real, before: None, after: None, rights: None };
         has_place && disk.replace(&"c1_0".into(), &change, b"x").is_ok()
     });
     (reads, writes)

@@ -20,11 +20,25 @@ fn the_tools_are_sorted_and_what_the_model_is_told_is_short() {
     let tools = ToolSet::builtin();
     let specs = tools.specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    let ours =
-        ["apply_patch", "bash", "bash_kill", "bash_output", "edit", "glob", "grep", "list", "read", "todo", "write"];
+    let ours = [
+        "apply_patch",
+        "ask_user",
+        "bash",
+        "bash_kill",
+        "bash_output",
+        "edit",
+        "exit_plan",
+        "glob",
+        "grep",
+        "list",
+        "read",
+        "todo",
+        "write",
+    ];
     assert_eq!(names, ours);
-    // A model is told of patches or of edits, not of both.
-    let told: Vec<_> = specs.iter().filter(|spec| spec.name != "apply_patch").collect();
+    // A model is told of patches or of edits, not of both; of questions where somebody can answer; of the way out of plan mode there.
+    let is_told = |spec: &&ToolSpec| !["apply_patch", "ask_user", "exit_plan"].contains(&spec.name.as_str());
+    let told: Vec<_> = specs.iter().filter(is_told).collect();
     let size = serde_json::to_string(&told).unwrap().len();
     // What it is told of commands in the background, of terminals and of folders.
     let spec = |name: &str| specs.iter().find(|spec| spec.name == name).unwrap();

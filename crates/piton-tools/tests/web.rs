@@ -9,7 +9,6 @@ use piton_core::call::{Access, Outcome, Status};
 use piton_core::truncate::OutputCut;
 use piton_http::HttpOptions;
 use piton_http::egress::Resolver;
-use piton_tools::plan::Look;
 use piton_tools::tool::Tool as _;
 use piton_tools::web_fetch::WebFetch;
 use serde_json::{Value, json};
@@ -70,17 +69,6 @@ fn tool() -> WebFetch {
 
 async fn fetch(place: &Place, input: Value) -> Outcome {
     tool().run(input, &place.cx).await
-}
-
-fn look(place: &Place) -> Look {
-    Look {
-        workspace: place.cx.workspace.clone(),
-        files: Arc::clone(&place.cx.files),
-        is_confined: false,
-        env: Arc::clone(&place.cx.env),
-        firewall: place.cx.firewall.clone(),
-        links: piton_tools::plan::Links::default(),
-    }
 }
 
 #[tokio::test]
@@ -180,7 +168,7 @@ async fn a_cancel_ends_a_fetch_at_once() {
 fn a_plan_names_the_one_host_and_what_cannot_be_is_refused_before_anybody_is_asked() {
     let place = Place::new();
     let tool = WebFetch::new(HttpOptions::default());
-    let plan = |url: &str| tool.plan(&json!({"url": url}), &look(&place)).map_err(Box::new);
+    let plan = |url: &str| tool.plan(&json!({"url": url}), &place.look()).map_err(Box::new);
     for (url, host) in [
         ("https://Example.org./a", "example.org"),
         ("http://example.org:8080/", "example.org:8080"),

@@ -4,7 +4,7 @@
 use anyhow::{Context, bail, ensure};
 use piton_core::call::Status;
 use piton_testkit::crash::slow::{self, Program, Tally, Victim};
-use piton_testkit::crash::{self, Planted, Row};
+use piton_testkit::crash::{self, Medium, Planted, Row};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::Command;
@@ -17,6 +17,8 @@ const SEEDS: u64 = 4;
 /// What was asked for.
 struct Wanted {
     slow: bool,
+    /// `--store sqlite` or `--store memory`; without it, both.
+    medium: Option<Medium>,
     /// For real processes: `--sandbox`, as Piton has it.
     sandbox: String,
     runs: u64,
@@ -31,11 +33,18 @@ pub(crate) fn crash(words: &[&str]) -> anyhow::Result<()> {
 
 impl Wanted {
     fn parse(words: &[&str]) -> anyhow::Result<Self> {
-        let mut wanted = Self { slow: false, sandbox: "workspace-write".to_owned(), runs: 300, seed: 1 };
+        let mut wanted = Self { slow: false, medium: None, sandbox: "workspace-write".to_owned(), runs: 300, seed: 1 };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
                 "--slow" => wanted.slow = true,
+                "--store" => {
+                    wanted.medium = Some(match *words.next().context("--store sqlite|memory")? {
+                        "sqlite" => Medium::Sqlite,
+                        "memory" => Medium::Memory,
+                        other => bail!("no store of the harness: {other}"),
+                    });
+                }
                 "--sandbox" => wanted.sandbox = (*words.next().context("--sandbox MODE")?).to_owned(),
                 "--runs" => wanted.runs = number(words.next())?,
                 "--seed" => wanted.seed = number(words.next())?,
@@ -51,20 +60,29 @@ fn number(word: Option<&&str>) -> anyhow::Result<u64> {
 }
 
 fn in_memory(wanted: &Wanted) -> anyhow::Result<()> {
+    let all = [("fast", Medium::Sqlite), ("memory", Medium::Memory)];
+    for (place, medium) in all.into_iter().filter(|(_, medium)| wanted.medium.is_none_or(|wanted| wanted == *medium)) {
+        over(wanted, place, medium)?;
+    }
+    Ok(())
+}
+
+/// All scenarios over one store, and its table.
+fn over(wanted: &Wanted, place: &str, medium: Medium) -> anyhow::Result<()> {
     let began = Instant::now();
     let (mut rows, mut violations) = (Vec::new(), Vec::new());
     for seed in wanted.seed..wanted.seed + SEEDS {
         for scenario in crash::scenarios(seed) {
-            let sweep = crash::sweep(&scenario, seed, Planted::Nothing);
+            let sweep = crash::sweep_over(medium, &scenario, seed, Planted::Nothing);
             rows.extend(sweep.rows);
             violations.extend(sweep.violations);
         }
-        println!("seed {seed}: {} violations", violations.len());
+        println!("{medium:?}, seed {seed}: {} violations", violations.len());
     }
     let table = scenario_table(&rows, began.elapsed().as_secs());
     println!("{table}");
     violations.iter().take(20).for_each(|violation| println!("{violation}"));
-    write_between("fast", &table)?;
+    write_between(place, &table)?;
     ensure!(violations.is_empty(), "{} violations", violations.len());
     Ok(())
 }

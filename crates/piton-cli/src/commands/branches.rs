@@ -9,18 +9,41 @@ use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::Engine;
 use std::fmt::Write as _;
 
+/// The subagents that have worked for it, each once.
+fn subagents(records: &[Record], text: &mut String) {
+    let mut seen = Vec::new();
+    for record in records {
+        if let Event::Delegated { call, child, agent } = &record.event
+            && !seen.contains(&child)
+        {
+            if seen.is_empty() {
+                text.push_str("subagents\n");
+            }
+            let _ = writeln!(text, "  {call}  {agent}  {child}");
+            seen.push(child);
+        }
+    }
+}
+
 /// Draws every turn of a session, those that were taken back too.
 pub(crate) async fn tree(engine: &Engine, id: &SessionId) -> Result<()> {
     let records = engine.records(id).await?;
     let mut text = format!("{id}\n");
-    if let Some(Origin { session, seq }) = parent(&records) {
-        let _ = writeln!(text, "forked from {session} at {seq}");
+    match parent(&records) {
+        Some(Origin { session, call: Some(call), .. }) => {
+            let _ = writeln!(text, "subagent of {session}, for its call {call}");
+        }
+        Some(Origin { session, seq, call: None }) => {
+            let _ = writeln!(text, "forked from {session} at {seq}");
+        }
+        None => {}
     }
     let turns = branch::turns(&records);
     draw(&turns, None, "", &mut text);
     if turns.is_empty() {
         text.push_str("no turns yet\n");
     }
+    subagents(&records, &mut text);
     view::write_stdout(&text);
     Ok(())
 }

@@ -8,6 +8,7 @@ use crate::editor::Editor;
 use crate::failure::{Context, Failure, Result, bail, ensure};
 use crate::out::view::{self, Look, thousands};
 use crate::run::input::Input;
+use crate::run::opening;
 use crate::run::order::{Order, Place};
 use crate::run::shown::Shown;
 use crate::run::talk;
@@ -47,7 +48,7 @@ pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> Result<
     let had = engine.store().summary(&id).await?;
     let wishes = Wishes {
         flags: args.layers(),
-        had: Configure { model: had.model.clone(), ..engine.configured(&id).await? },
+        had: Configure { model: had.model.clone(), ..opening::had(&engine, &id).await? },
         is_watched: around.person.is_some(),
         cassettes: CASSETTES,
         ..Wishes::default()
@@ -104,7 +105,7 @@ async fn by_hand(
         Some(_) => bare::for_upkeep(had.model.as_deref().unwrap_or_default(), &around.machine, &workspace),
     };
     let snapshots = settings.snapshots.clone();
-    let session = engine.resume(&had.id, settings).await?;
+    let session = Box::pin(engine.resume(&had.id, settings)).await?;
     upkeep.opened(&session, snapshots);
     let done = in_session(&session, wish, around).await;
     session.close().await;

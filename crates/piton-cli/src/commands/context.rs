@@ -9,14 +9,16 @@ use piton_core::message::Part;
 use piton_core::model::Request;
 use piton_core::policy::Policy;
 use piton_core::tokens::Family;
-use piton_engine::assemble::{catalogue, rules, sources, with_web};
+use piton_engine::assemble::{agents, catalogue, rules, skills, sources, tools_of};
 use piton_engine::config::Config;
 use piton_engine::context::{self, Instructions, References, instructions_note};
 use piton_engine::engine::Settings;
 use piton_models::model::{Model, ModelLimits, ModelStream, Nobody, Price};
 use piton_models::text_tools::{CallsRead, Mode};
 use piton_tools::disk::Disk;
+use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A piece of the first request.
@@ -43,9 +45,8 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
         let tokens = family.estimate(&text);
         Piece { kind, name, file, tokens, notice, text }
     };
-    let nobody = Arc::new(Nobody { name: model.clone() });
-    let settings = Settings::new(nobody);
-    let tools = with_web(settings.tools.clone(), &config, &around.machine)?;
+    let settings = Settings::new(Arc::new(Nobody { name: model.clone() }));
+    let tools = tools(settings.tools.clone(), &workspace, &config, around)?;
     let settings = Settings { policy: rules::policy(&config)?, tools, ..settings };
     let sent = first_request(&settings, text_tools(&config, &settings.policy, &model), has_tools);
     let version = context::SYSTEM_PROMPT_VERSION;
@@ -101,6 +102,13 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
     }
     print(args, &model, &limits, &pieces);
     Ok(0)
+}
+
+/// The tools of a session in this workspace, with the agents and skills that are in force there.
+fn tools(tools: ToolSet, workspace: &Path, config: &Config, around: &Surroundings) -> Result<ToolSet> {
+    let agents = agents::of_session(&around.machine, workspace, &[], &mut Vec::new())?;
+    let skills = skills::of_session(&around.machine, workspace, &[], &mut Vec::new())?;
+    Ok(tools_of(tools, (&agents, &skills), config, &around.machine)?)
 }
 
 /// What is known about the model, by its name alone: its limits, and whether it has tools.

@@ -6,11 +6,14 @@ use crate::out::view::{self, MISS_WORTH_TELLING_MICROS, plural, thousands};
 use piton_core::budget::Bound;
 use piton_core::budget::dollars;
 use piton_core::cache::{Miss, Reading};
+use piton_core::call::{Delegated, Outcome};
 use piton_core::event::{Record, TitledBy};
-use piton_core::ids::{Seq, SessionId};
+use piton_core::ids::{CallId, Seq, SessionId};
 use piton_core::message::Usage;
 use piton_core::prompt::SegmentKind;
-use piton_core::story::{Block, Body, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story};
+use piton_core::story::{
+    Block, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story,
+};
 use piton_engine::engine::{Engine, Handle};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -50,6 +53,21 @@ struct Turn {
     #[serde(flatten)]
     sum: Sum,
     calls: Vec<Call>,
+    /// What was used for calls that subagents answered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subagents: Vec<Subagent>,
+}
+
+/// What a subagent used for one call.
+#[derive(Debug, Serialize)]
+struct Subagent {
+    seq: Seq,
+    call: CallId,
+    session: SessionId,
+    /// The agent and its work, in a line.
+    title: String,
+    #[serde(flatten)]
+    sum: Sum,
 }
 
 /// One call of a model.
@@ -148,9 +166,15 @@ impl Bill {
             let cache = caching.reading(block);
             match &block.body {
                 Body::Turn { turn, .. } => {
-                    bill.turns.push(Turn { turn: *turn, sum: Sum::default(), calls: Vec::new() });
+                    bill.turns.push(Turn {
+                        turn: *turn,
+                        sum: Sum::default(),
+                        calls: Vec::new(),
+                        subagents: Vec::new(),
+                    });
                 }
                 Body::Model(model) => bill.add_reply(block.seq, model, cache),
+                Body::Call(call) => bill.add_subagent(block.changed_seq, call),
                 Body::Compaction(compaction) => bill.add_summary(block.changed_seq, compaction, cache),
                 Body::Title { by: TitledBy::Model { model, usage, cost_micros, at_most }, .. } => {
                     let mut sum = Sum::of(usage, *cost_micros, *at_most);
@@ -196,6 +220,18 @@ impl Bill {
         }
     }
 
+    fn add_subagent(&mut self, seq: Seq, call: &CallBlock) {
+        let CallStage::Settled(Outcome { delegated: Some(delegated), title, .. }) = &call.stage else { return };
+        let Delegated { session, usage, cost_micros, unpriced_calls, at_most: _ } = Delegated::clone(delegated);
+        let sum = Sum { usage, cost_micros, unpriced_calls, at_most: None };
+        self.sum.add(&sum);
+        if let Some(turn) = self.turns.last_mut() {
+            turn.sum.add(&sum);
+            let title = if title.is_empty() { call.about.clone() } else { title.clone() };
+            turn.subagents.push(Subagent { seq, call: call.call.clone(), session, title, sum });
+        }
+    }
+
     fn count(&mut self, model: &str, sum: &Sum) {
         self.sum.add(sum);
         match self.models.iter_mut().find(|known| known.model == model) {
@@ -220,6 +256,9 @@ impl Bill {
         for turn in &self.turns {
             text.push_str(&format!("turn {:<3} {}\n", turn.turn, turn.sum.words()));
             turn.calls.iter().for_each(|call| text.push_str(&call.words()));
+            for Subagent { session, title, sum, .. } in &turn.subagents {
+                text.push_str(&format!("  {}  {}\n    {session}\n", view::clean(title), sum.words()));
+            }
         }
         if let Some(title) = &self.title {
             text.push_str(&format!("title    {}\n", title.words()));
@@ -332,9 +371,10 @@ impl Cache {
 }
 
 /// Why the cache was missed, in words.
-fn why(miss: &Miss) -> String {
+pub(crate) fn why(miss: &Miss) -> String {
     match miss {
         Miss::ModelChanged => "another model was asked".to_owned(),
+        Miss::AgentChanged => "another agent or mode had other words or tools, and all was read anew".to_owned(),
         Miss::Rewound => "turns had been taken back, or brought back".to_owned(),
         Miss::Compacted => "older messages had been replaced by a summary".to_owned(),
         Miss::PrefixChanged { kind: SegmentKind::Frame, .. } => {

@@ -13,7 +13,7 @@ use crate::surroundings::Surroundings;
 use piton_core::event::TurnEnd;
 use piton_core::permission::PermissionMode;
 use piton_engine::assemble::bare;
-use piton_engine::engine::Engine;
+use piton_engine::engine::{Engine, Settings};
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::recorded::Recorded;
 use std::path::{Path, PathBuf};
@@ -22,10 +22,10 @@ use std::sync::Arc;
 const TASK: &str = "The tests fail. Find out why and fix it.";
 
 /// Runs the demo and returns the exit code: 0 only if the tests really pass at the end.
-pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> Result<u8> {
-    let sample = Sample::choose(&around);
-    let dir = unpack(sample, args.dir, &around)?;
-    let mut view = TextView::new(view::Look::of(&around));
+pub(crate) async fn demo(args: DemoArgs, around: &Surroundings) -> Result<u8> {
+    let sample = Sample::choose(around);
+    let dir = unpack(sample, args.dir, around)?;
+    let mut view = TextView::new(view::Look::of(around));
     view.note(&format!("A sample project in {} with a failing test is in {}", sample.language, dir.display()));
     view.note("The model is a recording; the tools, the tests and the journal are real.\n");
     view.note(&format!("> {TASK}\n"));
@@ -43,13 +43,22 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> Result<u8> {
     if report.end != TurnEnd::Completed {
         return Ok(report::exit_code(report.end));
     }
-    let green = show_result(&mut view, sample, &dir, &around)?;
+    let green = show_result(&mut view, sample, &dir, around)?;
     view.note(&format!("The journal:  {}", journal.display()));
     view.note(&format!("Read it with: piton session show {id}"));
     view.note(&format!("Undo it:      cd {} && piton undo --session {id}", dir.display()));
     view.note(&format!("The project:  {}  (remove it when you like)", dir.display()));
     view.note("On your code: piton run \"fix the failing test\"");
     Ok(if green { 0 } else { report::EXIT_FAILED })
+}
+
+/// The sample project and the settings of a session in it, with what to say there.
+pub(crate) fn prepared(around: &Surroundings) -> Result<(PathBuf, Settings, &'static str)> {
+    let sample = Sample::choose(around);
+    let dir = unpack(sample, None, around)?;
+    let mut settings = bare::settings(Arc::new(cassette(sample)?), &around.machine, &dir);
+    settings.policy.mode = PermissionMode::Auto;
+    Ok((dir, settings, TASK))
 }
 
 /// The line of what the tests said that says why they did not run.

@@ -168,8 +168,19 @@ fn claude(config: &Config, around: &Surroundings) {
         for name in [".claude/settings.json", ".claude/settings.local.json"] {
             let Ok(text) = regular::text(&folder.join(name), regular::SETTINGS_BYTES) else { continue };
             let settings: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
-            let keys = settings.keys().filter(|key| *key != "$schema" && !(*key == "hooks" && config.claude.hooks));
-            let keys: Vec<_> = keys.map(|key| view::clean(key)).collect();
+            let takes_rules = config.claude.permissions.unwrap_or(true);
+            let is_used = |key: &String| match key.as_str() {
+                "$schema" => true,
+                "hooks" => config.claude.hooks,
+                "permissions" => takes_rules,
+                _ => false,
+            };
+            let mut keys: Vec<_> = settings.keys().filter(|key| !is_used(key)).map(|key| view::clean(key)).collect();
+            // Of a repository's rules, those that allow are not taken.
+            let of_rules = settings.get("permissions").and_then(Value::as_object).filter(|_| takes_rules);
+            let is_used = |key: &str| matches!(key, "deny" | "ask") || key == "allow" && Some(folder) == home.as_ref();
+            let of_rules = of_rules.into_iter().flat_map(|rules| rules.keys()).filter(|key| !is_used(key));
+            keys.extend(of_rules.map(|key| format!("permissions.{}", view::clean(key))));
             unused.extend((!keys.is_empty()).then(|| format!("{name} ({})", keys.join(", "))));
             let hooks = config.claude.hooks.then(|| HookTable::of_settings(&text)?.read(false));
             let unknown = hooks.and_then(Result::ok).unwrap_or_default().unknown_events;
@@ -183,13 +194,8 @@ fn claude(config: &Config, around: &Surroundings) {
 }
 
 /// Parts of a folder for Claude Code that nothing here reads, and what they are.
-const CLAUDE_PARTS: [(&str, &str); 5] = [
-    (".claude/agents", "subagents"),
-    (".claude/skills", "skills"),
-    (".claude/output-styles", "output styles"),
-    (".claude/rules", "rules"),
-    (".mcp.json", "MCP servers"),
-];
+const CLAUDE_PARTS: [(&str, &str); 3] =
+    [(".claude/output-styles", "output styles"), (".claude/rules", "rules"), (".mcp.json", "MCP servers")];
 
 fn line(what: &str, text: &str) {
     view::write_stdout(&format!("{what:<10} {text}\n"));

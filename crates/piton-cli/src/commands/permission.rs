@@ -10,10 +10,10 @@ use crate::surroundings::Surroundings;
 use piton_core::client::{Reply, Request};
 use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
-use piton_core::permission::{Action, Ask, Grant, PermissionMode, Rule, Voice};
+use piton_core::permission::{Action, Ask, Grant, PermissionMode, Rule, Rules, Voice};
 use piton_core::secrets::Firewall;
 use piton_core::turn::State;
-use piton_engine::assemble::{self, Wishes, environment, sources};
+use piton_engine::assemble::{self, Wishes, claude, environment, sources};
 use piton_engine::control::{Connection, Incoming};
 use piton_engine::engine::Engine;
 use piton_engine::standing::Standing;
@@ -96,6 +96,18 @@ fn rules(around: &Surroundings, as_json: bool) -> Result<()> {
             format!("{:<5} {rule:<30} {from}{voice}\n", rule.action.word())
         });
     }
+    let (mut theirs, mut notices) = (Rules::default(), Vec::new());
+    let workspace = around.workspace(None)?;
+    claude::add_to(&mut theirs, &layered.config, &around.machine, &workspace, &mut notices);
+    for rule in theirs.0 {
+        let from = view::clean(rule.layer.as_deref().unwrap_or_default());
+        view::write_stdout(&if as_json {
+            format!("{}\n", json!({"rule": rule.to_string(), "action": rule.action, "from": from}))
+        } else {
+            format!("{:<5} {:<30} {from}\n", rule.action.word(), view::clean(&rule.to_string()))
+        });
+    }
+    print::notices(&notices);
     for kept in
         Standing::in_folder(&around.machine.data_dir).list().map_err(|error| Failure::user(error.to_string()))?
     {
@@ -123,11 +135,12 @@ fn check(
     let config = settings::of_workspace(around, &workspace, &flags)?;
     let wishes = Wishes { flags, mode, is_watched: true, ..Wishes::default() };
     let mut notices = Vec::new();
-    let (mut policy, _) = assemble::policy(&config, &around.machine, &wishes, &mut notices)?;
+    let (mut policy, _) = assemble::policy::of_session(&config, &around.machine, &wishes, &mut notices)?;
     let standing = Standing::in_folder(&around.machine.data_dir);
     if let Err(told) = standing.add_to(&mut policy.permission, &workspace) {
         view::write_stderr(&format!("note: {}\n", view::clean(&told)));
     }
+    claude::add_to(&mut policy.permission, &config, &around.machine, &workspace, &mut notices);
     print::notices(&notices);
     // As where nobody is there, unless something else is said.
     policy.mode = mode.or(config.permission_mode).unwrap_or_default();

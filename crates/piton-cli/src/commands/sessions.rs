@@ -11,6 +11,7 @@ pub(crate) mod said;
 mod trash;
 mod mend;
 mod processes;
+mod shell;
 
 use crate::cli::SessionCommand;
 use crate::commands::branches;
@@ -35,6 +36,9 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
         SessionCommand::Follow { id, from, format } => {
             return follow::follow(&engine, &meant(id)?, from, format, around).await;
         }
+        SessionCommand::Shell { id, command, private, json } => {
+            return shell::shell(&engine, &find(&id)?, &command, private, json).await;
+        }
         SessionCommand::Pause { id } => return follow::pause(&engine, &meant(id)?, true).await,
         SessionCommand::Continue { id } => return follow::pause(&engine, &meant(id)?, false).await,
         SessionCommand::Cancel { id } => return follow::cancel(&engine, &meant(id)?).await,
@@ -52,6 +56,10 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
             let changed = Configure { model: Some(model), ..Configure::default() };
             configure::configure(&engine, &find(&id)?, changed, around).await?;
         }
+        SessionCommand::Effort { id, level } => {
+            let changed = Configure { effort: Some(level), ..Configure::default() };
+            configure::configure(&engine, &find(&id)?, changed, around).await?;
+        }
         SessionCommand::Mode { id, mode } => {
             let changed = Configure { mode: Some(mode), ..Configure::default() };
             configure::configure(&engine, &find(&id)?, changed, around).await?;
@@ -61,7 +69,7 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
             configure::configure(&engine, &find(&id)?, changed, around).await?;
         }
         SessionCommand::Export(args) => export::export(&engine, &meant(args.id.clone())?, &args, around).await?,
-        SessionCommand::Import { file } => export::import(&engine, &file).await?,
+        SessionCommand::Import { file } => export::import(&engine, &file, around).await?,
         SessionCommand::Rm { ids } => {
             // All are found before the first is moved: `-1 -2` mean the list as it is now.
             let ids = ids.iter().map(|id| find(id)).collect::<Result<Vec<_>>>()?;

@@ -1,6 +1,7 @@
 //! `piton session trace`, and sending turns as OpenTelemetry spans: both are views of the journal.
 
 use crate::cli::TraceArgs;
+use crate::commands::cost::why;
 use crate::failure::{Context, Failure, Result, bail};
 use crate::out::report;
 use crate::out::view::{self, plural, thousands};
@@ -9,10 +10,14 @@ use crate::surroundings::Surroundings;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use percent_encoding::percent_decode_str;
-use piton_core::event::{Canceller, StepKind, Trigger};
+use piton_core::cache::Miss;
+use piton_core::call::Status;
+use piton_core::event::{Canceller, StepKind, Trigger, Verdict};
+use piton_core::hidden;
 use piton_core::hook::HookEnd;
 use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
+use piton_core::permission::Action;
 use piton_core::prompt::SegmentKind;
 use piton_core::question::Decision;
 use piton_core::story::Story;
@@ -183,6 +188,9 @@ fn of_step(step: &StepTrace) -> Words {
         Words::new(&format!("step {} of turn {}{kind}", step.step, step.turn), step.began_ms, step.ended_ms);
     if let Some(input) = &step.input {
         words.line("sent", &sent(input, step.asked.last().map(|asked| asked.usage)));
+        if let Some(miss @ Miss::AgentChanged) = input.cache.as_ref().and_then(|reading| reading.miss.as_ref()) {
+            words.line("cache", &why(miss));
+        }
     }
     for asked in &step.asked {
         words.line("model", &answered(asked));
@@ -193,6 +201,7 @@ fn of_step(step: &StepTrace) -> Words {
     }
     for call in &step.calls {
         words.line("tool", &called(call));
+        permitted(call).iter().for_each(|said| words.line("rules", said));
     }
     words.hooks(&step.hooks);
     words.line("then", &then(&step.next));
@@ -347,6 +356,36 @@ fn bill(usage: &Usage, cost_micros: Option<u64>, is_answered: bool) -> String {
     format!("{output}, {}", report::cost(cost_micros, u32::from(cost_micros.is_none())))
 }
 
+/// What the permission rules said of a call, and why: of its parts the first of those that decided, since the strictest counts.
+fn permitted(call: &CallTrace) -> Option<String> {
+    let (word, action) = match call.verdict.as_ref()? {
+        Verdict::Allow => ("allowed", Action::Allow),
+        Verdict::Ask => ("asked", Action::Ask),
+        Verdict::AskFirst(_) => ("asked, because a hook wants it", Action::Ask),
+        Verdict::Deny(_) => ("denied", Action::Deny),
+        // It was none of the rules' doing: there is no such tool, its input is wrong, or a hook refused it.
+        Verdict::Refuse(_) => return None,
+    };
+    let Some(judged) = &call.judged else { return Some(word.to_owned()) };
+    let place = if judged.confined { "sandbox" } else { "unconfined" };
+    let mut decided = judged.parts.iter().filter(|part| part.action == action);
+    let by = decided.next().map(|part| {
+        let why = match &part.rule {
+            Some(rule) => {
+                let from = rule.layer.as_ref().map(|from| format!(" of {from}")).unwrap_or_default();
+                format!("by the rule {rule}{from}")
+            }
+            None => part.why.clone(),
+        };
+        let more = match decided.count() {
+            0 => String::new(),
+            more => format!(", and {}", plural(more as u64, "more part")),
+        };
+        format!(": {} ({why}){more}", hidden::visible_name(&part.part))
+    });
+    Some(view::clean(&format!("{word}, mode {}, {place}{}", judged.mode, by.unwrap_or_default())))
+}
+
 fn called(call: &CallTrace) -> String {
     let what = if call.title.is_empty() { &call.tool } else { &call.title };
     let asked = match &call.approval {
@@ -356,7 +395,9 @@ fn called(call: &CallTrace) -> String {
         }
         Some((Decision::ApproveChanged(_), ms)) => format!(", changed and allowed by a person after {}", span(*ms)),
         Some((Decision::Deny(_), ms)) => format!(", refused by a person after {}", span(*ms)),
+        Some((Decision::Answered(_), ms)) => format!(", answered by a person after {}", span(*ms)),
         Some((Decision::Unattended, _)) => ", nobody there to ask".to_owned(),
+        Some((Decision::Expired, ms)) => format!(", nobody answered within {}", span(*ms)),
     };
     let refused = match &call.refused {
         Some(RefusedBy::Hook(hook)) => Some(format!("not run: refused by the hook {hook}")),
@@ -367,6 +408,8 @@ fn called(call: &CallTrace) -> String {
     let end = match (refused, &call.status, call.started_ms) {
         (Some(refused), _, None) => refused,
         (_, Some(status), Some(_)) => format!("{} in {}", report::any_word(status), span(call.took_ms)),
+        // The answer is the outcome.
+        (_, Some(Status::Ok), None) => "asked".to_owned(),
         (_, Some(status), None) => format!("not run: {}", report::any_word(status)),
         (_, None, Some(_)) => "began; its end is not on record".to_owned(),
         (_, None, None) => "not begun".to_owned(),

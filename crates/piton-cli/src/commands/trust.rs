@@ -5,6 +5,7 @@ use crate::failure::{Context, Failure, Result, bail, ensure};
 use crate::out::report::EXIT_FAILED;
 use crate::out::view;
 use crate::surroundings::Surroundings;
+use piton_core::hidden;
 use piton_engine::assemble::brought::{Brought, BroughtItem};
 use piton_engine::assemble::sources;
 use piton_engine::config::trust::{Found, Item, Kind, PROJECT_FILE, ProjectFile, Standing, Trust};
@@ -64,16 +65,22 @@ fn nothing_to_trust(brought: &Brought, workspace: &Path, around: &Surroundings) 
 /// What it says; of what was trusted in another form, the difference.
 fn show(brought: &BroughtItem) {
     let BroughtItem { item, text, standing, before } = brought;
-    let path = view::clean(&item.path.display().to_string());
+    let path = hidden::visible_line(&item.path.display().to_string());
     let kind = match item.kind {
         Kind::Settings => "",
+        Kind::Agent => ", an agent",
+        Kind::Command => ", a slash command",
+        Kind::Skill => ", a skill",
         Kind::Hooks => ", hooks (run only with [claude] hooks = true in your configuration)",
     };
-    let shown = |text: &str| text.trim_end().lines().map(view::clean).collect::<Vec<_>>().join("\n");
+    // Indented, so that no line of it stands where ours do.
+    let line = |line: &str| format!("    {}", view::clean(line)).trim_end().to_owned();
+    let shown = |text: &str| text.trim_end().lines().map(line).collect::<Vec<_>>().join("\n");
     match (standing, before) {
         (Standing::Trusted, _) => view::write_stderr(&format!("{path}{kind} is trusted as it is.\n")),
         (Standing::Changed, Some(before)) => {
-            let diff = shown(&view::unified(&readable(item, before), &readable(item, text)));
+            let diff = view::unified(&readable(item, before), &readable(item, text));
+            let diff = diff.trim_end().lines().map(view::clean).collect::<Vec<_>>().join("\n");
             view::write_stderr(&format!(
                 "{path}{kind} has been changed since you trusted it:\n\n{}\n",
                 view::colour_diff(&diff)
@@ -96,7 +103,7 @@ fn readable(item: &Item, text: &str) -> String {
         serde_json::to_string_pretty(&value).ok()
     };
     match item.kind {
-        Kind::Settings => None,
+        Kind::Settings | Kind::Agent | Kind::Command | Kind::Skill => None,
         Kind::Hooks => parsed(),
     }
     .unwrap_or_else(|| text.to_owned())
@@ -105,7 +112,7 @@ fn readable(item: &Item, text: &str) -> String {
 fn as_json(brought: &Brought) -> serde_json::Value {
     let items = brought.items.iter().map(|BroughtItem { item, text, standing, .. }| {
         json!({
-            "kind": match item.kind { Kind::Settings => "settings", Kind::Hooks => "hooks" },
+            "kind": item.kind.words(1),
             "path": item.path,
             "standing": match standing {
                 Standing::Trusted => "trusted",

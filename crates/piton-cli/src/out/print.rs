@@ -134,8 +134,60 @@ pub(crate) fn write_stdout(text: &str) {
     write_preamble(text);
 }
 
+/// What was printed while a face has the terminal, as plain text; `None`: it is printed.
+static DIVERTED: Mutex<Option<String>> = Mutex::new(None);
+
+/// As long as this lives, what is printed is kept, so that a face can show it; what nobody has shown is printed then.
+pub(crate) struct Diverted(());
+
+impl Diverted {
+    pub(crate) fn new() -> Self {
+        DIVERTED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
+        Self(())
+    }
+}
+
+impl Drop for Diverted {
+    fn drop(&mut self) {
+        let kept = DIVERTED.lock().unwrap_or_else(PoisonError::into_inner).take();
+        kept.filter(|kept| !kept.is_empty()).iter().for_each(|kept| write_stderr(kept));
+    }
+}
+
+/// Prints again, until this is dropped: somebody else has the terminal.
+pub(crate) struct Printing(());
+
+impl Printing {
+    pub(crate) fn new() -> Self {
+        drop(Diverted(()));
+        Self(())
+    }
+}
+
+impl Drop for Printing {
+    fn drop(&mut self) {
+        std::mem::forget(Diverted::new());
+    }
+}
+
+/// The lines that were printed since this was asked last.
+pub(crate) fn diverted() -> Vec<String> {
+    let mut diverted = DIVERTED.lock().unwrap_or_else(PoisonError::into_inner);
+    diverted.as_mut().map(std::mem::take).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+/// Keeps the text, where output is diverted. Whether it is.
+fn is_diverted(text: &str) -> bool {
+    let mut diverted = DIVERTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = diverted.as_mut().map(|kept| kept.push_str(&anstream::adapter::strip_str(text).to_string()));
+    kept.is_some()
+}
+
 /// Writes to standard output, at once, what comes before anything has happened.
 pub(crate) fn write_preamble(text: &str) {
+    if is_diverted(text) {
+        return;
+    }
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => OUTPUT_WAS_LOST.store(true, Ordering::Relaxed),
@@ -145,6 +197,9 @@ pub(crate) fn write_preamble(text: &str) {
 
 /// Writes to standard error at once. Ids of sessions are as long as a person has to type them.
 pub(crate) fn write_stderr(text: &str) {
+    if is_diverted(&with_short_ids(text)) {
+        return;
+    }
     let mut err = anstream::stderr().lock();
     drop(err.write_all(with_short_ids(text).as_bytes()).and_then(|()| err.flush()));
 }

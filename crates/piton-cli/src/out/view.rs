@@ -298,6 +298,7 @@ impl TextView {
                     }
                 }
                 Change::Grow { id, field: Field::Output, text } => self.prints(id, text),
+                Change::Drop(BlockId::User(_)) => self.aside(&format!("{DIM}a queued message was taken back{DIM:#}")),
                 Change::Put(_) | Change::Grow { .. } | Change::Drop(_) => {}
             }
         }
@@ -386,8 +387,8 @@ impl TextView {
                 self.aside(&format!("{YELLOW}{line}{YELLOW:#}"));
             }
             Body::Todo { items } => self.show_todos(items),
-            Body::Configured { changed, .. } => {
-                let line = clean(&format!("from the next turn on: {changed}"));
+            Body::Configured { changed, at_once, .. } => {
+                let line = clean(&changed.with_when(*at_once));
                 self.aside(&format!("{DIM}{line}{DIM:#}"));
             }
             Body::TaskEnd { task, outcome } => {
@@ -484,7 +485,7 @@ impl TextView {
                 self.wait_for(&format!("the model is writing a call of {}", call.tool));
             }
             CallStage::Ready => {}
-            CallStage::Running(_) => self.wait_for(&format!("{} {}", call.tool, gist(&call.about))),
+            CallStage::Running(_) => self.wait_for(&format!("{} {}", call.name(), gist(&call.about))),
             CallStage::Settled(_) => self.settled(call),
         }
     }
@@ -614,7 +615,7 @@ impl TextView {
             }
             _ => String::new(),
         };
-        self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.tool));
+        self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.name()));
         let printed = self.printed.remove(&BlockId::Call(call.call.clone())).unwrap_or_default();
         if self.look.verbose && call.kind == CallKind::Execute {
             // What has no end of line; all of it, where nothing came while it ran.

@@ -11,6 +11,7 @@ use crate::surroundings::{CONTROLLING, Terminal};
 use anstyle::Style;
 use piton_core::client::{Answer, Published, Wanted};
 use piton_core::hidden;
+use piton_core::inquiry::InquiryQuestion;
 use piton_core::question::{About, Choice, Decision, Fact, Mark, Question, QuestionBlock};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -22,10 +23,6 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 const SHOWN_LINES: usize = 40;
 /// Once so often something was shown over a question, it is asked whole again: it may have left the screen.
 const MOST_COVERS: u32 = 6;
-/// So many blanks in a row push what follows out of sight.
-const MANY_BLANKS: usize = 16;
-/// So many ends of lines in a row do, too.
-const MANY_LINES: usize = 4;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const MARKED: Style = Style::new().bold().underline();
@@ -59,6 +56,8 @@ pub(crate) enum Typed {
     Answer(Answer),
     /// They want to see all of what it is about.
     View,
+    /// The next of several questions is to be asked, or the same one anew.
+    Next,
 }
 
 /// The question on the screen.
@@ -68,6 +67,8 @@ struct Open {
     prompt: String,
     /// How often something was shown over it since it was asked whole.
     covers: u32,
+    /// What was answered so far, where it is several questions of the model's own.
+    given: Vec<Vec<String>>,
 }
 
 impl Questions {
@@ -126,10 +127,20 @@ impl Questions {
         let Some(question) = wanted.question() else { return };
         let (whole, about) = (drawn(question, usize::MAX), drawn(question, SHOWN_LINES));
         let prompt = prompt(&question.choices, whole.lines().count() > about.lines().count());
-        view.note(&about);
-        view.prompt(&prompt);
-        self.open = Some(Open { wanted, about, prompt, covers: 0 });
+        let mut open = Open { wanted, about, prompt, covers: 0, given: Vec::new() };
+        open.turn_to_next();
+        view.note(&open.about);
+        view.prompt(&open.prompt);
+        self.open = Some(open);
         self.typist.iter_mut().for_each(Typist::listen);
+    }
+
+    /// Asks the next of several questions, or the same one anew after a slip.
+    pub(crate) fn ask_next(&mut self, shown: &mut Shown) {
+        let (Some(open), Some(typist), Shown::Text(view)) = (&self.open, &mut self.typist, shown) else { return };
+        view.note(&open.about);
+        view.prompt(&open.prompt);
+        typist.listen();
     }
 
     /// Shows all of what the open question is about, as long as the person looks at it.
@@ -146,9 +157,20 @@ impl Questions {
 
     /// What is typed under the open question; `None` where nobody can answer any more. Waits for ever when there is none.
     pub(crate) async fn typed(&mut self) -> Option<Typed> {
-        let (Some(open), Some(typist)) = (&self.open, &mut self.typist) else { return std::future::pending().await };
+        let (Some(open), Some(typist)) = (&mut self.open, &mut self.typist) else {
+            return std::future::pending().await;
+        };
         let line = typist.lines.recv().await;
         typist.is_reading = false;
+        if open.asking().is_some()
+            && let Some(line) = &line
+        {
+            let answer = open.take(line);
+            if answer.is_some() {
+                self.open = None;
+            }
+            return Some(answer.map_or(Typed::Next, Typed::Answer));
+        }
         let choices = open.wanted.question().map(|question| &*question.choices).unwrap_or_default();
         if line.as_deref().is_some_and(|line| ["v", "view"].contains(&line.trim())) {
             return Some(Typed::View);
@@ -157,6 +179,44 @@ impl Questions {
         self.attended = answer.is_some();
         self.open = None;
         answer
+    }
+}
+
+impl Open {
+    /// The question of the model's own that is to be answered next, which one it is and of how many.
+    fn asking(&self) -> Option<(&InquiryQuestion, usize, usize)> {
+        let inquiry = self.wanted.question()?.inquiry.as_deref()?;
+        let at = self.given.len();
+        Some((inquiry.questions.get(at)?, at, inquiry.questions.len()))
+    }
+
+    /// Words the next question of the model's own, where that is what is asked.
+    fn turn_to_next(&mut self) {
+        let Some((question, at, of)) = self.asking() else { return };
+        let plan = self.wanted.question().and_then(|question| question.inquiry.as_ref()?.plan.as_deref());
+        let plan = plan.map_or(String::new(), |plan| {
+            let kept = plan.file.iter().map(|file| format!("{DIM}kept in {}{DIM:#}\n", view::clean(file)));
+            format!("{}\n{}", view::indent(&clean_lines(&plan.text)), kept.collect::<String>())
+        });
+        let (about, prompt) = (format!("{plan}{}", inquired(question, at, of)), prompt_for(question));
+        (self.about, self.prompt, self.covers) = (about, prompt, 0);
+    }
+
+    /// Takes a line as the answer to the question that is asked. The answer to them all, once each has one.
+    fn take(&mut self, line: &str) -> Option<Answer> {
+        let (question, _, of) = self.asking()?;
+        match question.read(line) {
+            Ok(words) => self.given.push(words),
+            Err(why) => {
+                self.about = format!("{why}.");
+                return None;
+            }
+        }
+        if self.given.len() < of {
+            self.turn_to_next();
+            return None;
+        }
+        Some(self.wanted.answer(Decision::Answered(std::mem::take(&mut self.given))))
     }
 }
 
@@ -219,6 +279,44 @@ fn decision(line: &str, choices: &[Choice]) -> Decision {
     }
 }
 
+/// A question of the model's own, with the answers on offer.
+fn inquired(question: &InquiryQuestion, at: usize, of: usize) -> String {
+    let header = match question.header.as_str() {
+        "" => "The model asks",
+        header => header,
+    };
+    let place = if of > 1 { format!(" {DIM}({} of {of}){DIM:#}", at + 1) } else { String::new() };
+    let mut text =
+        format!("{BOLD}{}{BOLD:#}{place}\n{}", view::clean(header), view::indent(&clean_lines(&question.question)));
+    for (at, option) in question.options.iter().enumerate() {
+        let meaning = match option.description.as_str() {
+            "" => String::new(),
+            meaning => format!(" {DIM}{}{DIM:#}", view::clean(meaning)),
+        };
+        text.push_str(&format!("\n  {BOLD}{}{BOLD:#} {}{meaning}", at + 1, view::clean(&option.label)));
+    }
+    text
+}
+
+fn clean_lines(text: &str) -> String {
+    text.lines().map(view::clean).collect::<Vec<_>>().join("\n")
+}
+
+/// The line that asks for its answer: `1-3, or your own words (Enter: SQLite): `.
+fn prompt_for(question: &InquiryQuestion) -> String {
+    let ways = match (question.options.len(), question.several) {
+        (0, _) => "Your answer".to_owned(),
+        (1, _) => "1, or your own words".to_owned(),
+        (options, false) => format!("1-{options}, or your own words"),
+        (options, true) => format!("one or more of 1-{options} (1,2), or your own words"),
+    };
+    let enter = match question.default.as_slice() {
+        [] => "no answer".to_owned(),
+        default => view::first_line(&default.join(", ")),
+    };
+    format!("{ways} (Enter: {enter}): ")
+}
+
 /// A question but for the line that asks for the answer; of texts and changes, so many lines each.
 fn drawn(question: &Question, most: usize) -> String {
     let mut text = format!("{BOLD}{}{BOLD:#}", view::clean(&question.title));
@@ -242,33 +340,14 @@ fn script(command: &str, marks: &[Mark]) -> String {
     let inside = |mark: &&Mark| command.get(mark.from..mark.to).is_some();
     let (mut drawn, mut at) = (String::new(), 0);
     for Mark { from, to } in marks.iter().filter(inside) {
-        drawn.push_str(&plainly(command.get(at..*from).unwrap_or_default()));
+        drawn.push_str(&hidden::plainly(command.get(at..*from).unwrap_or_default()));
         // A mark goes on on each line that it covers.
-        let marked = plainly(command.get(*from..*to).unwrap_or_default());
+        let marked = hidden::plainly(command.get(*from..*to).unwrap_or_default());
         let lines: Vec<String> = marked.split('\n').map(|line| format!("{MARKED}{line}{MARKED:#}")).collect();
         drawn.push_str(&lines.join("\n"));
         at = *to;
     }
-    drawn + &plainly(command.get(at..).unwrap_or_default())
-}
-
-/// A piece of a script with tabs, and with more blanks and empty lines than one takes in at a glance, to be seen.
-fn plainly(text: &str) -> String {
-    let mut shown = String::new();
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let run = rest.chars().take_while(|other| *other == c).count();
-        let bytes = run * c.len_utf8();
-        match c {
-            ' ' if run >= MANY_BLANKS => shown.push_str(&format!(" ⟨{run} blanks⟩ ")),
-            '\n' if run >= MANY_LINES => shown.push_str(&format!("\n⟨{} empty lines⟩\n", run - 1)),
-            '\t' => shown.push_str(&"→ ".repeat(run)),
-            ' ' if rest[bytes..].starts_with('\n') => shown.push_str(&"·".repeat(run)),
-            _ => shown.push_str(&rest[..bytes]),
-        }
-        rest = &rest[bytes..];
-    }
-    view::clean(&shown)
+    drawn + &hidden::plainly(command.get(at..).unwrap_or_default())
 }
 
 /// A fact in a line.
@@ -311,12 +390,46 @@ fn cut<'l>(lines: impl Iterator<Item = &'l str>, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use piton_core::client::Want;
+    use piton_core::event::Subject;
+    use piton_core::inquiry::{Inquiry, InquiryOption};
     use piton_core::permission::{Action, Rules};
 
     fn question(body: Vec<QuestionBlock>) -> Question {
         let mut remember = Rules::default();
         remember.push("bash", Action::Allow);
         Question::may_run("Run this command?", body, remember)
+    }
+
+    #[test]
+    fn several_questions_are_asked_one_by_one_and_answered_together() {
+        let of = |question: &str, options: &[&str], default: &[&str]| InquiryQuestion {
+            question: question.into(),
+            options: options
+                .iter()
+                .map(|label| InquiryOption { label: (*label).into(), description: String::new() })
+                .collect(),
+            default: default.iter().map(|words| (*words).into()).collect(),
+            ..InquiryQuestion::default()
+        };
+        let questions =
+            vec![of("Which\u{1b}[2K database?", &["Postgres", "SQLite"], &["SQLite"]), of("Why?", &[], &[])];
+        let question = Question::inquire(Inquiry { questions, seconds: None, plan: None }, None);
+        let wanted = Wanted { subject: Subject::Call("c1_0".into()), want: Want::Approval(Box::new(question)) };
+        let mut open = Open { wanted, about: String::new(), prompt: String::new(), covers: 0, given: Vec::new() };
+        open.turn_to_next();
+        let about = anstream::adapter::strip_str(&open.about).to_string();
+        assert_eq!(about, "The model asks (1 of 2)\n  Which\\u{1b}[2K database?\n  1 Postgres\n  2 SQLite");
+        assert_eq!(open.prompt, "1-2, or your own words (Enter: SQLite): ");
+        assert!(open.take("3").is_none() && open.about.contains("1 to 2"), "{}", open.about);
+        assert!(open.take("1").is_none() && open.about.contains("Why?"), "{}", open.about);
+        assert_eq!(open.prompt, "Your answer (Enter: no answer): ");
+        let answer = open.take("it is what we run\n").unwrap();
+        assert_eq!(
+            answer.decision,
+            Decision::Answered(vec![vec!["Postgres".into()], vec!["it is what we run".into()]])
+        );
+        assert!(answer.shown.is_some());
     }
 
     #[test]

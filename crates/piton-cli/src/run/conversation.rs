@@ -218,6 +218,7 @@ impl Conversation {
                     match typed {
                         Some(Typed::Answer(answer)) => self.send(Request::Answer(answer), About::Question),
                         Some(Typed::View) => self.questions.view(&mut self.shown),
+                        Some(Typed::Next) => self.questions.ask_next(&mut self.shown),
                         None => feed.attend(false),
                     }
                 }
@@ -385,6 +386,7 @@ impl Conversation {
             Ok(reply) => self.shown.reply(&reply),
             Err(EngineError::NotBegun(report)) => self.report(*report),
             Err(error @ EngineError::PromptRefused { .. }) => self.report(shown::refused(&error)),
+            Err(error @ EngineError::CommandRefused { .. }) if !self.input.is_program() => return Err(error.into()),
             // Nothing to stop or to wait for; or it was answered before it was said again.
             Err(EngineError::AtRest) => {
                 let (About::Prompt(message), Some(session)) = (about, &self.session) else { return Ok(false) };

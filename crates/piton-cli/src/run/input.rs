@@ -7,6 +7,7 @@ use crate::failure::Result;
 use crate::out::view;
 use crate::run::shown::{self, Shown};
 use piton_core::client::{Compact, Prompt, Request};
+use piton_engine::commands::is_name;
 use piton_engine::control::REQUEST_BYTES;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -147,14 +148,15 @@ fn parse(line: &[u8]) -> Result<Request, String> {
             }
             Some("control_request") if value["request"]["subtype"] == "interrupt" => Request::Cancel {},
             _ => {
-                let words =
-                    "prompt, answer, cancel, pause, continue, compact, plan, rewind, rename, revoke, fork, look";
+                let words = "prompt, answer, cancel, pause, continue, compact, plan, rewind, rename, revoke, shell, background, fork, look";
                 return Err(format!("it has neither `do` ({words}) nor the `type` user"));
             }
         }
     };
     match request {
-        Request::Prompt(prompt) if prompt.text.trim().is_empty() && prompt.parts.is_empty() => {
+        Request::Prompt(prompt)
+            if prompt.text.trim().is_empty() && prompt.parts.is_empty() && prompt.command.is_none() =>
+        {
             Err("it says nothing".to_owned())
         }
         Request::Prompt(prompt) => Ok(meant(prompt)),
@@ -162,12 +164,25 @@ fn parse(line: &[u8]) -> Result<Request, String> {
     }
 }
 
-/// What a prompt asks for: `/compact` is not said but done.
+/// What a prompt asks for: `/compact` is not said but done, and `/name` says a command's template.
 fn meant(prompt: Prompt) -> Request {
-    match focus_of_compact(&prompt.text) {
-        Some(focus) => Request::Compact(Compact::about(Some(focus.to_owned()).filter(|focus| !focus.is_empty()))),
-        None => Request::Prompt(prompt),
+    if prompt.command.is_some() {
+        return Request::Prompt(prompt);
     }
+    if let Some(focus) = focus_of_compact(&prompt.text) {
+        return Request::Compact(Compact::about(Some(focus.to_owned()).filter(|focus| !focus.is_empty())));
+    }
+    Request::Prompt(match command(&prompt.text) {
+        Some((name, words)) => Prompt { command: Some(name.to_owned()), text: words.to_owned(), ..prompt },
+        None => prompt,
+    })
+}
+
+/// The command that words begin with, and the words behind it. A path is none: `/etc/hosts is wrong`.
+fn command(said: &str) -> Option<(&str, &str)> {
+    let rest = said.strip_prefix('/')?;
+    let (name, words) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
+    is_name(name).then_some((name, words.trim()))
 }
 
 /// The words after `/compact`, if that is what is said.
@@ -270,6 +285,20 @@ mod tests {
         assert_eq!(focus_of_compact("  /compact the API "), Some("the API"));
         assert_eq!(focus_of_compact("/compactor"), None);
         assert_eq!(focus_of_compact("please /compact"), None);
+    }
+
+    #[test]
+    fn a_slash_and_a_name_say_a_command() {
+        let said = |text: &str| match meant(Prompt::new(text)) {
+            Request::Prompt(prompt) => (prompt.command, prompt.text),
+            other => panic!("{other:?}"),
+        };
+        let command = |name: &str, words: &str| (Some(name.to_owned()), words.to_owned());
+        assert_eq!(said("/git:pr  for main\nnow"), command("git:pr", "for main\nnow"));
+        assert_eq!(said("/review"), command("review", ""));
+        for words in ["/etc/hosts is wrong", " /review", "/", "/*", "a /review"] {
+            assert_eq!(said(words), (None, words.to_owned()));
+        }
     }
 
     #[test]

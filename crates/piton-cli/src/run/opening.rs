@@ -7,6 +7,7 @@ use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
 use piton_core::configure::Configure;
+use piton_core::ids::SessionId;
 use piton_engine::assemble::Wishes;
 use piton_engine::engine::{Engine, EngineError, Handle, Settings};
 use piton_engine::store::{StoreError, Summary};
@@ -36,6 +37,13 @@ pub(crate) struct Prepared<'a> {
     pub(crate) settings: Settings,
 }
 
+/// What a session was run with: one of which nothing else is on record was run by the agent `build`.
+pub(crate) async fn had(engine: &Engine, id: &SessionId) -> Result<Configure> {
+    let mut had = engine.configured(id).await?;
+    had.agent = Some(had.agent().to_owned());
+    Ok(had)
+}
+
 /// Finds the folder of a session and assembles its settings. A resumed session stays in its folder as long as
 /// there is one: a folder that was named besides must be that. Where it is gone, the named one takes its place.
 pub(crate) async fn prepare<'a>(
@@ -48,7 +56,7 @@ pub(crate) async fn prepare<'a>(
         Place::New(folder) => (folder.clone(), false),
         Place::Resumed { id, here, is_named } => {
             let Summary { workspace, model, .. } = engine.store().summary(id).await?;
-            wishes.had = Configure { model, ..engine.configured(id).await? };
+            wishes.had = Configure { model, ..had(engine, id).await? };
             let had = PathBuf::from(&workspace);
             if had == *here {
                 (had, false)
@@ -77,11 +85,13 @@ impl Prepared<'_> {
         let Self { place, folder, is_moved, settings } = self;
         let snapshots = settings.snapshots.clone();
         let session = match place {
-            Place::New(_) => engine.create(&folder, settings).await?,
-            Place::Resumed { id, .. } => match engine.resume_in(id, is_moved.then_some(&*folder), settings).await {
-                Err(EngineError::Journal(StoreError::Busy { .. })) => return Ok(None),
-                opened => opened?,
-            },
+            Place::New(_) => Box::pin(engine.create(&folder, settings)).await?,
+            Place::Resumed { id, .. } => {
+                match Box::pin(engine.resume_in(id, is_moved.then_some(&*folder), settings)).await {
+                    Err(EngineError::Journal(StoreError::Busy { .. })) => return Ok(None),
+                    opened => opened?,
+                }
+            }
         };
         upkeep.opened(&session, snapshots);
         Ok(Some(session))

@@ -5,7 +5,7 @@ use crate::cli::{Format, InputFormat, RunArgs};
 use crate::commands::sessions::find;
 use crate::editor::Pager;
 use crate::failure::{Result, ensure};
-use crate::out::view::{self, Look};
+use crate::out::view::Look;
 use crate::run::ask::Seat;
 use crate::run::input::Input;
 use crate::run::shown::Shown;
@@ -14,8 +14,7 @@ use crate::run::wishes::wishes;
 use crate::surroundings::Surroundings;
 use piton_core::client::{Prompt, Request};
 use piton_core::ids::SessionId;
-use piton_engine::assemble::Wishes;
-use piton_engine::context::commands;
+use piton_engine::assemble::{Wishes, commands};
 use piton_engine::engine::Engine;
 use std::path::PathBuf;
 
@@ -60,9 +59,9 @@ pub(crate) fn resolve(args: &RunArgs, engine: &Engine, around: &Surroundings) ->
     let prompt = match &args.command {
         Some(name) => {
             let words = args.prompt.as_deref().unwrap_or_default();
-            let expanded = commands::prompt(name, words, &workspace)?;
-            expanded.notes.iter().for_each(|note| view::write_stderr(&format!("note: {}\n", view::clean(note))));
-            Some(Prompt::new(expanded.prompt))
+            // Before a session begins for it.
+            commands::is_there(name, &around.machine, &workspace)?;
+            Some(Prompt { command: Some(name.clone()), ..Prompt::new(words) })
         }
         None => task::of(args, around)?,
     };

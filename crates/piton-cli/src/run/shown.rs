@@ -6,7 +6,7 @@ use crate::out::view::{self, Look, TextView};
 use crate::out::{print, report};
 use piton_core::client::{Compacted, Published, Reply, Report};
 use piton_core::event::{Event, Record, TurnEnd};
-use piton_core::ids::CallId;
+use piton_core::ids::{CallId, SessionId};
 use piton_core::message::Part;
 use piton_core::stream_json;
 use piton_engine::engine::{EngineError, Handle, Resumed};
@@ -48,7 +48,16 @@ impl Shown {
             Self::StreamJson => {
                 let line = stream_json::line(published);
                 line.into_iter().for_each(|line| view::write_stdout(&format!("{line}\n")));
+                let beside = stream_json::beside(published);
+                beside.into_iter().for_each(|line| view::write_stdout(&format!("{line}\n")));
             }
+        }
+    }
+
+    /// A session is open here, run by this agent.
+    pub(crate) fn opened(&self, session: &SessionId, agent: &str) {
+        if let Self::StreamJson = self {
+            view::write_stdout(&format!("{}\n", stream_json::opened(session, agent)));
         }
     }
 

@@ -24,7 +24,7 @@ use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
 /// Does what was ordered, and returns the exit code.
 pub(crate) async fn talk(order: Order, engine: &Engine, around: &Surroundings) -> Result<u8> {
     let mut upkeep = Upkeep::new(engine, around)?;
-    let over = wherever(order, engine, around, &mut upkeep).await;
+    let over = Box::pin(wherever(order, engine, around, &mut upkeep)).await;
     if let Ok(Over { code, is_in_haste: true }) = over {
         return Ok(code);
     }
@@ -65,6 +65,7 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
         }
         let prepared = opening::prepare(&order.place, &mut order.wishes, engine, around).await?;
         let is_moved = prepared.is_moved;
+        let agent = prepared.settings.agent.name.clone();
         if !talk.input.is_program() {
             talk.input.prompt().map_or(Ok(()), |prompt| task::fits(prompt, &prepared.settings))?;
         } else if order.place.resumed().is_none() {
@@ -79,8 +80,9 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
             talk.input.put_back(vec![Request::Prompt(Prompt::new("Go on."))]);
         }
         for words in order.wishes.kept().words() {
-            talk.shown.note(&format!("this session uses {words}, set with `piton session mode` or `tools`"));
+            talk.shown.note(&format!("this session uses {words}, set with `piton session mode`, `effort` or `tools`"));
         }
+        talk.shown.opened(session.id(), &agent);
         return here(session, &mut talk).await;
     }
 }

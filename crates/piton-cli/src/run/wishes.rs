@@ -1,7 +1,7 @@
 //! What the command line of a run wishes of a session.
 
 use crate::cassettes::CASSETTES;
-use crate::cli::RunArgs;
+use crate::cli::{Format, InputFormat, RunArgs};
 use crate::failure::{Context, Result, ensure};
 use crate::surroundings::Surroundings;
 use piton_core::configure::Configure;
@@ -22,6 +22,10 @@ pub(crate) fn wishes(args: &RunArgs, goes_on: bool, around: &Surroundings) -> Re
         flags: args.settings.layers(),
         mode,
         is_watched: around.person.is_some() && mode != Some(PermissionMode::Auto),
+        asks_people: match args.input_format {
+            InputFormat::StreamJson => true,
+            InputFormat::Text => around.person.is_some() && args.format == Format::Text,
+        },
         trust_hooks,
         no_redact: args.no_redact,
         trust: args.trust.clone().unwrap_or_default(),

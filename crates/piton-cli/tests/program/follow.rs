@@ -424,9 +424,10 @@ fn model_mode_tools_and_title_are_changed_beside_the_process_that_runs_the_sessi
     let mut child = at_the_gate(&stage);
     let id = id(&stage);
     let session = |args: &[&str]| Ran::of(stage.piton(&[&["session"], args].concat()));
-    let later = "the one under way goes on as it began";
+    let later = "the turn under way keeps its models and tools";
     session(&["model", &id, "openai-chat/other"]).expect_code(0).expect_said(&["model openai-chat/other", later]);
-    session(&["mode", &id, "plan"]).expect_code(0).expect_said(&["permission mode plan", later]);
+    session(&["mode", &id, "plan"]).expect_code(0).expect_said(&["from the next step on: permission mode plan"]);
+    session(&["effort", &id, "hihg"]).expect_code(2).expect_said(&["hihg"]);
     session(&["tools", &id, "read", "bash", "write"]).expect_code(0).expect_said(&["tools read, bash, write", later]);
     session(&["model", &id, "nobody/other"]).expect_code(1).expect_said(&["the model was not changed", "nobody"]);
     session(&["tools", &id, "wriet"]).expect_code(1).expect_said(&["there is no tool `wriet`"]);
@@ -442,7 +443,7 @@ fn model_mode_tools_and_title_are_changed_beside_the_process_that_runs_the_sessi
     let body = stage.provider.requests().pop().unwrap().body;
     let tools: Vec<&str> =
         body["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
-    assert_eq!((body["model"].as_str(), tools), (Some("other"), vec!["bash", "read", "write"]));
+    assert_eq!((body["model"].as_str(), tools), (Some("other"), vec!["bash", "exit_plan", "read", "write"]));
     assert!(stage.journal().iter().any(|event| event["title"] == "At the gate"));
 
     // Flags say otherwise for one run, and a change at rest is kept, too.

@@ -71,6 +71,46 @@ fn answers_in_json_change_inputs_and_add_context() {
 }
 
 #[test]
+fn a_hook_that_waits_for_edits_sees_each_file_of_a_patch_and_can_refuse_it_for_one() {
+    let patch = |files: &str| json!({"tools": [{"name": "apply_patch", "args": {"patch": format!("*** Begin Patch\n{files}*** End Patch\n")}}]});
+    let stage = Stage::new(json!([
+        patch("*** Update File: a.txt\n*** Move to: sub/b.txt\n@@\n-one\n+1\n*** Add File: c.txt\n+c\n"),
+        patch("*** Add File: d.txt\n+d\n*** Add File: .env\n+KEY=1\n"),
+        {"text": "done"},
+    ]));
+    let stage = stage.with_files([("a.txt", "one\n")]);
+    let sees = script(&stage, "sees.sh", "tr -d '\\n' >> seen; echo >> seen");
+    let guard = script(&stage, "guard.sh", "case $(cat) in *'/.env\"'[,}]*) echo 'not that file' >&2; exit 2;; esac");
+    let all = script(&stage, "all.sh", "tr -d '\\n' >> all; echo >> all");
+    let only = script(&stage, "only.sh", "cat >/dev/null; touch only");
+    let stage = stage.with_config(&format!(
+        "[tools]\napply_patch = \"always\"\n[[hooks.PostToolUse]]\nmatcher = \"Edit|Write\"\ncommand = \"{sees}\"\n\
+         [[hooks.PreToolUse]]\ncommand = \"{all}\"\n[[hooks.PreToolUse]]\nmatcher = \"^Write$\"\ncommand = \"{guard}\"\n\
+         [[hooks.PreToolUse]]\nmatcher = \"Edit\"\nif = \"Edit(*/nowhere/*)\"\ncommand = \"{only}\"\n"
+    ));
+    let ran = stage.run(&["go"]).expect_code(0);
+    let read = |name: &str| -> Vec<Value> {
+        stage.workspace.read(name).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let root = stage.workspace.path().canonicalize().unwrap();
+    let paths = |names: &[&str]| json!(names.iter().map(|name| root.join(name)).collect::<Vec<_>>());
+    let seen = read("seen");
+    let each: Vec<Value> = seen.iter().map(|input| input["tool_input"]["file_path"].clone()).collect();
+    assert_eq!(json!(each), paths(&["a.txt", "sub/b.txt", "c.txt"]));
+    assert_eq!(seen[0]["tool_name"], "apply_patch");
+    assert_eq!(seen[0]["tool_input"]["file_paths"], paths(&["a.txt", "sub/b.txt", "c.txt"]));
+    let all = read("all");
+    assert_eq!(all.len(), 2, "who waits for everything sees each call once: {all:?}");
+    assert_eq!(all[1]["tool_input"]["file_paths"], paths(&["d.txt", ".env"]));
+    assert!(all[1]["tool_input"]["file_path"].is_null());
+    let outcomes = ran.outcomes();
+    assert_eq!((&outcomes[0]["status"], &outcomes[1]["status"]), (&json!("ok"), &json!("failed")), "{outcomes:?}");
+    assert!(outcomes[1]["text"].as_str().unwrap().contains("not that file"), "{outcomes:?}");
+    assert!(!stage.workspace.has("d.txt") && !stage.workspace.has(".env"), "all or nothing");
+    assert!(!stage.workspace.has("only"), "its condition holds for none of the files");
+}
+
+#[test]
 fn what_is_wrong_with_a_hook_is_said_and_the_work_goes_on() {
     let stage = Stage::new(work());
     let garbled = script(&stage, "garbled.sh", "cat >/dev/null; echo '{\"decision\": '");

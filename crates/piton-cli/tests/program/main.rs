@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "tests start the binary, in an environment of their own")]
 
+mod agents;
 mod attacks;
 mod auth;
 mod background;
 mod bad_input;
 mod branches;
 mod catalogue;
+mod chat;
 mod clouds;
 mod commands;
 mod compact;
@@ -18,22 +20,29 @@ mod crash;
 mod demo;
 mod faults;
 mod follow;
+mod foreign;
 mod hooks;
 mod hostile;
+mod inquiry;
 mod money;
 mod network;
 mod options;
 mod patches;
 mod permission;
 mod pictures;
+mod plan;
 mod presets;
 mod robustness;
 mod sandbox;
 mod secrets;
 mod sessions;
+mod shell;
 mod run;
+mod slash;
 mod stage;
 mod steer;
+mod skills;
+mod subagents;
 mod text_tools;
 mod todo;
 mod trace;

@@ -79,6 +79,29 @@ const TRIES: &[Tries] = &[
             ("git diff --no-index .env /dev/null", "deny"),
             ("python3 -c 'print(open(\".env\").read())'", "deny"),
             ("python3 -c 'print(1)'", "allow"),
+            ("find . -name .env -exec cat {} +", "deny"),
+            ("find . -name .env", "allow"),
+            ("grep -r x .", "deny"),
+            ("grep -r --include='*.rs' x .", "allow"),
+            ("cp -r . /tmp/x", "deny"),
+            ("cp a b", "allow"),
+            ("tar c .", "deny"),
+        ],
+    ),
+    (
+        &["--deny", "Read(.env)", "--mode", "accept-edits", "--allow", "bash"],
+        &[("grep -r x .", "ask"), ("rg x", "allow")],
+    ),
+    (
+        &["--deny", "Bash(rm *)", "--mode", "auto"],
+        &[
+            ("nix shell -c rm x", "deny"),
+            ("nix shell -c ls", "allow"),
+            ("git grep -O'rm x' y", "deny"),
+            ("git grep y", "allow"),
+            ("ed <<< '!rm x'", "deny"),
+            ("ed <<< p", "allow"),
+            ("sqlite3 db <<< '.shell rm x'", "deny"),
         ],
     ),
     (
@@ -96,6 +119,18 @@ const TRIES: &[Tries] = &[
         &[("sudo rm x", "deny"), ("make -f - <<'E'\nall:\n\trm x\nE", "deny"), ("sudo ls", "allow")],
     ),
 ];
+
+#[test]
+fn pitons_own_search_passes_over_what_may_not_be_read() {
+    let search = json!([{"tools": [{"name": "grep", "args": {"pattern": "canary"}}]}, {"text": "Done."}]);
+    for (flags, files) in [(&["--deny", "Read(hidden.txt)"][..], 1), (&[], 2)] {
+        let stage = Stage::new(search.clone()).with_files([("hidden.txt", "canary-7"), ("a.txt", "canary-8")]);
+        let outcome = stage.run(&[flags, &["go"]].concat()).expect_code(0).outcomes()[0].clone();
+        let text = outcome["text"].as_str().unwrap();
+        assert!(text.contains("canary-8") && text.contains("canary-7") == (files == 2), "{flags:?}: {text}");
+        assert_eq!(outcome["metadata"]["files"], files, "{outcome}");
+    }
+}
 
 #[test]
 fn what_an_attacker_found_in_the_judge_is_mended() {
@@ -133,8 +168,12 @@ struct Asked<'s> {
 
 impl<'s> Asked<'s> {
     fn start(stage: &'s Stage) -> Self {
+        Self::start_in("ask", stage)
+    }
+
+    fn start_in(mode: &str, stage: &'s Stage) -> Self {
         let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
-        let run = ["run", "--mode", "ask", "--sandbox", "off", "--model", "openai-chat/m", "--format", "stream-json"];
+        let run = ["run", "--mode", mode, "--sandbox", "off", "--model", "openai-chat/m", "--format", "stream-json"];
         let mut command = stage.piton(&[&run[..], &["--input-format", "stream-json", "go"]].concat());
         let child = command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::null()).spawn().unwrap();
         Self { stage, child }
@@ -247,6 +286,27 @@ fn a_question_says_what_asks_where_it_runs_and_by_which_rule() {
     assert!(marked.iter().any(|text| text.contains("touch")), "{marked:?}");
     asked.answer(&json!({"deny": null}));
     asked.end();
+}
+
+#[test]
+fn a_new_host_is_asked_about_whatever_the_mode() {
+    let fetch = json!([{"tools": [{"name": "web_fetch", "args": {"url": "http://docs.test/x"}}]}, {"text": "Done."}]);
+    for mode in ["ask", "accept-edits", "auto"] {
+        let stage = Stage::new(fetch.clone());
+        let mut asked = Asked::start_in(mode, &stage);
+        let question = asked.question(1);
+        assert!(facts(&question, "asked").contains("reaching docs.test"), "{mode}: {question}");
+        let lasting: Vec<&str> = question["choices"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|choice| choice["grants"][0]["pattern"] == "domain:docs.test")
+            .filter_map(|choice| choice["name"].as_str())
+            .collect();
+        assert_eq!(lasting, ["always", "folder", "everywhere"], "{mode}: {question}");
+        asked.answer(&json!({"deny": null}));
+        asked.end();
+    }
 }
 
 #[test]

@@ -46,6 +46,17 @@ fn a_model_that_looks_is_sent_the_picture_over_every_protocol_and_again_when_the
 }
 
 #[test]
+fn a_picture_that_is_referred_to_is_sent_whole_or_not_at_all() {
+    let stage = stage("openai-chat", &looks("openai-chat"));
+    std::fs::write(stage.workspace.path().join("cut.png"), &PIXEL[..60]).unwrap();
+    let ran = stage.run(&["see @p.png and @cut.png"]).expect_code(0);
+    let sent = request(&stage, 0).to_string();
+    assert_eq!(sent.matches("data:image/png").count(), 1, "{sent}");
+    assert!(sent.contains("@cut.png was not attached: it is damaged or cut off"), "{sent}");
+    assert!(ran.stdout.contains("@cut.png was not attached"), "the person is told, too");
+}
+
+#[test]
 fn a_model_of_which_that_is_not_known_reads_that_there_is_one() {
     for more in ["", "\n[models.\"openai-chat/test-model\"]\nimages = false\n"] {
         let stage = stage("openai-chat", more);

@@ -56,13 +56,12 @@ fn neovates_model_is_spoken_to_in_text() {
 #[test]
 fn a_command_is_a_task_with_words_in_it() {
     let stage = Stage::new(json!([{"text": "ok", "repeat": true}]))
-        .with_files([(".opencode/command/fix.md", "---\nagent: build\n---\nFix $1 in $2, now !`touch ran`")]);
-    let ran = stage.run(&["--command", "fix", "'the bug' a.txt and b.txt"]);
+        .with_files([(".opencode/command/fix.md", "---\nagent: build\n---\nFix $1 in $2, now !`echo ran`")]);
+    let ran = stage.run(&["--trust", "--command", "fix", "'the bug' a.txt and b.txt"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(stage.last_messages().last().unwrap().to_string().contains("Fix the bug in a.txt and b.txt, now"));
-    assert!(ran.stderr.contains("is not run") && !stage.workspace.has("ran"), "{}", ran.stderr);
+    assert!(stage.last_messages().last().unwrap().to_string().contains("Fix the bug in a.txt and b.txt, now ran"));
     let ran = stage.run(&["--command", "fxi", "x"]);
-    assert!(ran.code == 1 && ran.stderr.contains("there are fix"), "{}", ran.stderr);
+    assert!(ran.code == 1 && ran.stderr.contains("there is no command `fxi`"), "{}", ran.stderr);
     let ran = stage.run(&["--command", "../fix", "x"]);
     assert!(ran.code == 1 && ran.stderr.contains("command name"), "{}", ran.stderr);
 }

@@ -212,6 +212,27 @@ fn a_run_that_leaves_secrets_in_says_so_and_so_does_its_journal() {
 }
 
 #[test]
+fn what_is_imported_is_cleaned_whoever_wrote_it() {
+    let stage = stage(vec![calls(&["cat .env"]), json!({"text": "ok"})]);
+    run(&stage, &["--no-redact", &format!("go, with {SAID}")]).expect_code(0);
+    let file = stage.workspace.path().join("raw.json");
+    let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let export = ["session", "export", &id, "--no-redact", "-o", file.to_str().unwrap()];
+    Ran::of(stage.piton(&export)).expect_code(0);
+    let raw = std::fs::read_to_string(&file).unwrap();
+    assert!(raw.contains(SAID) && raw.contains(FILED), "there is something to take out");
+    let taken = Ran::of(stage.piton(&["session", "import", file.to_str().unwrap()])).expect_code(0);
+    assert!(taken.stderr.contains("left out: [redacted]"), "{}", taken.stderr);
+    let folder = stage.home.path().join("data/sessions").join(taken.stdout.trim());
+    let kept: Vec<Vec<u8>> = files_below(&folder).iter().map(|path| std::fs::read(path).unwrap()).collect();
+    assert!(!kept.is_empty());
+    for canary in [SAID, FILED] {
+        let has = |bytes: &Vec<u8>| bytes.windows(canary.len()).any(|window| window == canary.as_bytes());
+        assert!(!kept.iter().any(has), "{canary}");
+    }
+}
+
+#[test]
 fn commands_get_no_more_of_the_environment_than_is_listed() {
     let print = "env | cut -d= -f1 | sort | tr '\\n' ' '";
     let stage = stage(vec![calls(&[print]), json!({"text": "ok"})]);

@@ -17,7 +17,7 @@ pub(crate) struct Stage {
     pub(crate) provider: FakeProvider,
     pub(crate) workspace: TempWorkspace,
     pub(crate) home: TempWorkspace,
-    protocol: &'static str,
+    pub(crate) protocol: &'static str,
 }
 
 /// What a finished run left behind.
@@ -95,6 +95,11 @@ impl Stage {
         found.remove(0)
     }
 
+    /// Every event of a session, from its journal.
+    pub(crate) fn journal_of(&self, id: &str) -> Vec<Value> {
+        Ran::of(self.piton(&["session", "show", "--json", id])).events()
+    }
+
     /// Every event of the only session, from its journal.
     pub(crate) fn journal(&self) -> Vec<Value> {
         let id = self.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
@@ -169,6 +174,17 @@ impl Terminal {
         self.child.id()
     }
 
+    /// All that was ever written to the screen.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        std::fs::read(&self.screen).unwrap()
+    }
+
+    /// Types these keys, and no line's end.
+    pub(crate) fn type_keys(&mut self, keys: &str) {
+        let keyboard = self.child.stdin.as_mut().unwrap();
+        keyboard.write_all(keys.as_bytes()).and_then(|()| keyboard.flush()).unwrap();
+    }
+
     /// Types a line.
     pub(crate) fn type_line(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
@@ -176,9 +192,23 @@ impl Terminal {
 
     /// The exit code, once it is over.
     pub(crate) fn end(&mut self) -> i32 {
-        let code = self.child.wait().unwrap().code().expect("it ends by itself");
-        self.child.stdin = None;
-        code
+        drop(self.child.stdin.take());
+        let mut ended = None;
+        until("it ends by itself", || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.and_then(|ended| ended.code()).expect("it ends by itself")
+    }
+}
+
+impl Drop for Terminal {
+    /// A test that fails leaves nothing behind.
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            descendants(self.child.id()).into_iter().for_each(|pid| kill(pid, rustix::process::Signal::KILL));
+            let _ = self.child.kill();
+        }
     }
 }
 

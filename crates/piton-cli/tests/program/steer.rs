@@ -10,14 +10,14 @@ use std::process::{Child, ChildStdin, Stdio};
 const GATE: &str = "touch started; until [ -e go ]; do sleep 0.02; done; echo through";
 
 /// A run whose standard input is ours.
-struct Talk<'s> {
+pub(crate) struct Talk<'s> {
     stage: &'s Stage,
-    child: Child,
+    pub(crate) child: Child,
     input: Option<ChildStdin>,
 }
 
 impl<'s> Talk<'s> {
-    fn new(stage: &'s Stage, args: &[&str]) -> Self {
+    pub(crate) fn new(stage: &'s Stage, args: &[&str]) -> Self {
         let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
         let mut command = stage.run_command(&[&["--input-format", "stream-json"], args].concat());
         let mut child = command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::null()).spawn().unwrap();
@@ -25,24 +25,24 @@ impl<'s> Talk<'s> {
         Self { stage, child, input }
     }
 
-    fn say(&mut self, line: impl std::fmt::Display) {
+    pub(crate) fn say(&mut self, line: impl std::fmt::Display) {
         writeln!(self.input.as_ref().unwrap(), "{line}").unwrap();
     }
 
-    fn lines(&self) -> Vec<Value> {
+    pub(crate) fn lines(&self) -> Vec<Value> {
         self.stage.printed().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    fn count(&self, kind: &str) -> usize {
+    pub(crate) fn count(&self, kind: &str) -> usize {
         self.lines().iter().filter(|line| line["type"] == kind).count()
     }
 
-    fn end(&mut self) -> i32 {
+    pub(crate) fn end(&mut self) -> i32 {
         self.input = None;
         self.child.wait().unwrap().code().unwrap()
     }
 
-    fn results(&self) -> Vec<(String, String)> {
+    pub(crate) fn results(&self) -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let results = self.lines().into_iter().filter(|line| line["type"] == "result");
         results.map(|result| (text(&result["end"]), text(&result["text"]))).collect()

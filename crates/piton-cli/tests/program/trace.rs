@@ -260,6 +260,23 @@ fn hooks_beside_the_steps_and_refused_calls_and_checks_are_in_the_trace() {
 }
 
 #[test]
+fn what_the_rules_said_of_a_call_is_in_the_trace() {
+    let call = |command: &str| json!({"tools": [{"name": "bash", "args": {"command": command}}]});
+    let stage = Stage::new(json!([call("touch a"), call("rm -rf x; ls"), {"text": "done"}]));
+    stage.run(&["--sandbox", "off", "--deny", "bash(rm *)", "--allow", "bash(touch *)", "go"]);
+    let trace = ["session", "trace", "last"];
+    Ran::of(stage.piton(&trace)).expect_code(0).expect_stdout(&[
+        "  rules    allowed, mode auto, unconfined: ",
+        "  rules    denied, mode auto, unconfined: `rm -rf x` (by the rule bash(rm *) of --deny)",
+    ]);
+    let json = Ran::of(stage.piton(&["session", "trace", "last", "--json"])).expect_code(0).events();
+    let calls: Vec<&Value> = json.iter().flat_map(|step| step["calls"].as_array().into_iter().flatten()).collect();
+    assert_eq!(calls[0]["verdict"], "allow", "{calls:?}");
+    let parts = calls[1]["judged"]["parts"].as_array().unwrap();
+    assert!(parts.iter().any(|part| part["action"] == "deny"), "{calls:?}");
+}
+
+#[test]
 fn an_attempt_that_ends_the_turn_says_what_it_was_sent() {
     let stage = Stage::new(json!([{"status": 401, "error": "no"}]));
     stage.run(&["go"]).expect_code(10);

@@ -24,7 +24,9 @@ impl Web {
                 let read = client.read(&mut head).unwrap_or(0);
                 let head = String::from_utf8_lossy(&head[..read]).into_owned();
                 let url = head.split_whitespace().nth(1).unwrap_or_default().to_owned();
-                let answer = if url.ends_with("/away") {
+                let answer = if url.contains("/search?") {
+                    "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"results\":[{\"title\":\"Found\",\"url\":\"https://f.test/\",\"content\":\"it\"}]}"
+                } else if url.ends_with("/away") {
                     "HTTP/1.1 302 Found\r\nlocation: http://other.test/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
                 } else {
                     "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n\
@@ -56,7 +58,7 @@ fn run(stage: &Stage, web: &Web, args: &[&str]) -> Ran {
 #[test]
 fn a_page_is_read_as_markdown_and_the_host_is_what_is_asked_about() {
     let (web, stage) = (Web::start(), Stage::new(fetch("http://docs.test/x")));
-    let ran = run(&stage, &web, &["--yes"]).expect_code(0);
+    let ran = run(&stage, &web, &["--yes", "--allow", "net(domain:docs.test)"]).expect_code(0);
     assert_eq!(web.asked(), ["http://docs.test/x"]);
     let requested = &ran.all("call_requested")[0];
     assert_eq!(requested["plan"]["accesses"], json!([{"reach": "docs.test"}]));
@@ -74,18 +76,55 @@ fn rules_decide_by_host_and_a_redirect_elsewhere_is_another_call() {
         (&["--mode", "ask", "--allow", "net(domain:docs.test)"], true),
         (&["--mode", "ask", "--allow", "web_fetch"], true),
         (&["--yes", "--deny", "net(domain:docs.test)"], false),
-        (&["--yes", "--deny", "net(domain:other.test)"], true),
+        (&["--yes", "--deny", "net(domain:other.test)"], false),
+        (&["--yes", "--allow", "net(domain:docs.test)"], true),
+        (&["--yes", "--allow", "net(domain:*.test)", "--deny", "net(domain:other.test)"], true),
+        (&["--yes", "--net", "docs.test"], true),
     ] {
         let (web, stage) = (Web::start(), Stage::new(fetch("http://docs.test/x")));
         let ran = run(&stage, &web, args);
-        let status = ran.outcomes()[0]["status"].clone();
+        let outcome = ran.outcomes()[0].clone();
+        let status = outcome["status"].clone();
+        if !runs && !args.contains(&"net(domain:docs.test)") {
+            let text = outcome["text"].as_str().unwrap();
+            assert!(text.contains("--allow 'net(domain:docs.test)'"), "the rule that would allow it: {text}");
+        }
         assert_eq!((status == "ok", web.asked().len()), (runs, usize::from(runs)), "{args:?}: {status}");
     }
     let (web, stage) = (Web::start(), Stage::new(fetch("http://docs.test/away")));
-    let ran = run(&stage, &web, &["--yes"]).expect_code(0);
+    let ran = run(&stage, &web, &["--yes", "--allow", "web_fetch"]).expect_code(0);
     let text = ran.outcomes()[0]["text"].to_string();
     assert!(text.contains("redirects to another host. Fetch http://other.test/"), "{text}");
     assert_eq!(web.asked(), ["http://docs.test/away"]);
+}
+
+#[test]
+fn the_configured_endpoint_is_searched_and_without_one_there_is_no_such_tool() {
+    let script = || json!([{"tools": [{"name": "web_search", "args": {"query": "a b"}}]}, {"text": "done"}]);
+    let config =
+        "[tools.web_search]\nurl = \"http://find.test/search?q={query}&key={key}\"\nkey_variable = \"FIND_KEY\"\n";
+    let (web, stage) = (Web::start(), Stage::new(script()).with_config(config));
+    let mut command = stage.piton(&["run", "--yes", "--format", "stream-json", "--model", "openai-chat/m", "go"]);
+    command.env("HTTP_PROXY", &web.address).env("FIND_KEY", "k-123456789");
+    let ran = Ran::of(command).expect_code(0);
+    assert_eq!(web.asked(), ["http://find.test/search?q=a%20b&key=k-123456789"]);
+    assert_eq!(ran.all("call_requested")[0]["plan"]["accesses"], json!([{"reach": "find.test"}]));
+    assert!(ran.outcomes()[0]["text"].as_str().unwrap().contains("1. Found\n   https://f.test/\n   it"));
+    assert!(!ran.stdout.contains("k-123456789"), "the key is nowhere on record");
+    let (web, stage) = (Web::start(), Stage::new(script()).with_config(config));
+    run(&stage, &web, &["--yes", "--deny", "net(domain:find.test)"]);
+    assert!(web.asked().is_empty());
+    let none = Stage::new(script());
+    let ran = none.run(&["go"]).expect_code(0);
+    assert!(!none.provider.requests()[0].body["tools"].to_string().contains("web_search"));
+    assert!(ran.outcomes()[0]["text"].as_str().unwrap().contains("not found"));
+    for (config, words) in [
+        ("[tools.web_search]\nurl = \"http://find.test/\"\n", "{query}"),
+        ("[tools.web_search]\nurl = \"http://find.test/{query}\"\nkey_variable = \"K\"\n", "belong together"),
+        ("[tools.web_search]\nurl = \"http://find.test/{query}{key}\"\n", "belong together"),
+    ] {
+        Stage::new(script()).with_config(config).run(&["go"]).expect_code(1).expect_said(&[words]);
+    }
 }
 
 #[test]

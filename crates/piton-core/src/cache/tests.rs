@@ -1,7 +1,7 @@
 //! The ledger as specifications: requests and what the provider said of them, as records.
 
 use super::*;
-use crate::event::Trigger;
+use crate::event::{ChangedBy, Configure, Trigger};
 use crate::message::{FinishReason, Part};
 use crate::model::Reply;
 use crate::policy::Policy;
@@ -48,14 +48,7 @@ impl Desk {
         self.record(Event::StepStarted { step: 1, kind, note: None });
         let prompt = Box::new(self.ledger.compare(&row(segments)));
         let usage = Usage { input_tokens, cache_read_tokens, output_tokens: 1, ..Usage::default() };
-        let reply = Reply {
-            parts: vec![Part::text("x")],
-            finish: FinishReason::Stop,
-            finish_raw: None,
-            usage,
-            response_id: None,
-            warnings: Vec::new(),
-        };
+        let reply = Reply { usage, ..Reply::new(vec![Part::text("x")], FinishReason::Stop) };
         let (cost_micros, at_most, prompt) = (None, None, Some(prompt));
         self.record(Event::MessageFinished { step: 1, attempt: 1, reply, cost_micros, at_most, prompt, first_ms: None })
             .expect("a reply makes an entry")
@@ -168,4 +161,16 @@ fn a_journal_of_before_the_ledger_still_reads() {
         panic!("the end of a turn")
     };
     assert_eq!(spent.unpriced_calls, 0);
+}
+
+#[test]
+fn another_agent_has_another_frame_and_that_is_why_it_is_paid_anew() {
+    let mut desk = Desk::new("a/m");
+    desk.ask(&[1, 2], 2_000, 0);
+    let changed = Configure { agent: Some("reviewer".into()), ..Configure::default() };
+    desk.record(Event::SettingsChanged { changed, by: ChangedBy::User, at_once: false });
+    assert_eq!(desk.ask(&[1, 2, 3], 3_000, 2_000).miss, None, "the turn under way keeps its frame");
+    assert_eq!(desk.ask(&[9, 2, 3, 4], 4_000, 0).miss, Some(Miss::AgentChanged));
+    let miss = desk.ask(&[8, 2, 3, 4], 4_000, 0).miss;
+    assert_eq!(miss, Some(Miss::PrefixChanged { segment: 0, kind: SegmentKind::Frame }), "that is another reason");
 }

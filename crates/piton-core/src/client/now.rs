@@ -114,7 +114,8 @@ impl Now {
             Event::CallSettled { call, .. } => {
                 self.partial.retain(|live| !matches!(live, Live::ToolOutput { call: of, .. } if of == call));
             }
-            Event::TurnEnded { .. } => self.partial.clear(),
+            // What the user runs themselves goes on.
+            Event::TurnEnded { .. } => self.partial.retain(|live| matches!(live, Live::ToolOutput { .. })),
             _ => {}
         }
     }

@@ -2,6 +2,7 @@
 //! which no model may forget; the rest is the model's.
 
 use crate::ids::Seq;
+use crate::skill::GivenSkill;
 use crate::tokens::Family;
 use std::fmt::Write;
 
@@ -50,6 +51,8 @@ pub struct Dropped {
     pub words: Vec<(Seq, String)>,
     /// The files, by path as the calls named them.
     pub files: Vec<(String, FileUse)>,
+    /// Skills that the model was given and that it does not read any more, the newest last.
+    pub skills: Vec<GivenSkill>,
     /// The last event that is summed up.
     pub upto: Seq,
 }

@@ -90,6 +90,7 @@ fn a_summary_names_what_no_model_may_forget() {
     let dropped = Dropped {
         words: vec![(2, "never touch the schema".to_owned())],
         files: vec![("a.rs".to_owned(), used(5, false)), ("b.rs".to_owned(), used(4, true))],
+        skills: Vec::new(),
         upto: 9,
     };
     let text = text(&dropped, "## Next step\nrun the tests", 1_000, Family::Open);

@@ -1,9 +1,8 @@
 //! What the text in a rule's brackets covers: commands, paths, hosts.
 
 use super::Action;
-use super::rule::NotARule;
 use crate::call::CommandPart;
-use piton_shell::CommandPattern;
+use piton_shell::{Below, CommandPattern};
 use std::path::{Component, Path};
 
 /// What a rule's brackets cover.
@@ -25,19 +24,19 @@ pub(super) struct Places<'a> {
 }
 
 impl Pattern {
-    /// A pattern for commands: `git push *`, `git diff:*`.
-    pub(super) fn command(text: &str) -> Result<Self, NotARule> {
-        CommandPattern::parse(text).map(Self::Command).map_err(|_| NotARule(text.to_owned()))
+    /// A pattern for commands: `git push *`, `git diff:*`. `None`, here and below: the text is none.
+    pub(super) fn command(text: &str) -> Option<Self> {
+        CommandPattern::parse(text).ok().map(Self::Command)
     }
 
-    pub(super) fn path(text: &str) -> Result<Self, NotARule> {
+    pub(super) fn path(text: &str) -> Option<Self> {
         let is_odd =
             text.is_empty() || text.contains(['?', '[', '!', '\\']) || text.split('/').any(|part| part == "..");
-        if is_odd { Err(NotARule(text.to_owned())) } else { Ok(Self::Path(text.to_owned())) }
+        (!is_odd).then(|| Self::Path(text.to_owned()))
     }
 
     /// `domain:example.org`, `domain:*.example.org`, `domain:example.org:8443`.
-    pub(super) fn host(text: &str) -> Result<Self, NotARule> {
+    pub(super) fn host(text: &str) -> Option<Self> {
         let host = text.strip_prefix("domain:").unwrap_or(text).trim().trim_end_matches('.').to_lowercase();
         let (name, port) = host.rsplit_once(':').map_or((host.as_str(), None), |(name, port)| (name, Some(port)));
         let below = name.strip_prefix("*.").unwrap_or(name);
@@ -46,7 +45,7 @@ impl Pattern {
                 .split('.')
                 .all(|label| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-'));
         let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok());
-        if is_name && is_port { Ok(Self::Host(host)) } else { Err(NotARule(text.to_owned())) }
+        (is_name && is_port).then_some(Self::Host(host))
     }
 
     /// How much of it says something: the more, the more particular.
@@ -87,7 +86,25 @@ impl Pattern {
 
     /// Whether a path with wildcards may become one that this concerns.
     pub(super) fn could_concern(&self, glob: &str, places: Places<'_>) -> bool {
-        self.below(glob, places, |pattern, names| covers(pattern, names, meets) || covers(whole(pattern), names, meets))
+        self.below(glob, places, |pattern, names| {
+            let may_become = |pattern: &[String]| meet(pattern, names, Dots::Named, End::OrBelow);
+            may_become(pattern) || may_become(whole(pattern))
+        })
+    }
+
+    /// Whether something that it covers may lie below a folder, among what is opened there.
+    pub(super) fn could_be_opened(&self, below: &Below, places: Places<'_>) -> bool {
+        let Self::Path(pattern) = self else { return false };
+        let (root, rest) = root_of(pattern, places);
+        let pattern = [parts(Path::new(root)), parts(Path::new(&rest))].concat();
+        let folder = [parts(Path::new(&below.folder)), vec!["**".to_owned()]].concat();
+        let dots = if below.hidden { Dots::Any } else { Dots::Named };
+        if below.names.is_empty() {
+            return meet(&pattern, &folder, dots, End::OrBelow);
+        }
+        let end = if pattern.last().is_some_and(|name| is_files(name)) { End::Here } else { End::OrBelow };
+        let named = |name: &String| meet(&pattern, &[folder.clone(), vec![name.clone()]].concat(), dots, end);
+        below.names.iter().any(named)
     }
 
     /// Whether a path with wildcards may become a folder above all that this covers.
@@ -101,19 +118,9 @@ impl Pattern {
     /// What `covers` says of the names of a path below the place where this pattern begins.
     fn below(&self, path: &str, places: Places<'_>, covers: impl Fn(&[String], &[String]) -> bool) -> bool {
         let Self::Path(pattern) = self else { return false };
-        let below = |root: &str, pattern: &str| {
-            let rest = Path::new(path).strip_prefix(root).ok().filter(|_| !root.is_empty());
-            rest.is_some_and(|rest| covers(&parts(Path::new(pattern)), &parts(rest)))
-        };
-        match pattern {
-            pattern if pattern.starts_with('/') => below("/", pattern.trim_start_matches('/')),
-            pattern if pattern.starts_with("~/") => below(places.home, &pattern[2..]),
-            // A name by itself is at any depth.
-            pattern if !pattern.trim_end_matches('/').contains('/') => {
-                below(places.workspace, &format!("**/{pattern}"))
-            }
-            pattern => below(places.workspace, pattern.trim_start_matches("./")),
-        }
+        let (root, pattern) = root_of(pattern, places);
+        let rest = Path::new(path).strip_prefix(root).ok().filter(|_| !root.is_empty());
+        rest.is_some_and(|rest| covers(&parts(Path::new(&pattern)), &parts(rest)))
     }
 
     /// Whether a path is, or lies above, the folder in which all that it covers lies: who changes that changes this.
@@ -144,6 +151,22 @@ impl Pattern {
         };
         is_name && wanted_port.is_none_or(|wanted| port == Some(wanted))
     }
+}
+
+/// Where a pattern begins, and what of it follows from there.
+fn root_of<'p>(pattern: &str, places: Places<'p>) -> (&'p str, String) {
+    match pattern {
+        pattern if pattern.starts_with('/') => ("/", pattern.trim_start_matches('/').to_owned()),
+        pattern if pattern.starts_with("~/") => (places.home, pattern[2..].to_owned()),
+        // A name by itself is at any depth.
+        pattern if !pattern.trim_end_matches('/').contains('/') => (places.workspace, format!("**/{pattern}")),
+        pattern => (places.workspace, pattern.trim_start_matches("./").to_owned()),
+    }
+}
+
+/// Whether a host, as the user opened it, is this one.
+pub(super) fn is_host(open: &str, host: &str) -> bool {
+    Pattern::host(open).is_some_and(|pattern| pattern.matches_host(host))
 }
 
 fn parts(path: &Path) -> Vec<String> {
@@ -186,10 +209,66 @@ fn covers(pattern: &[String], path: &[String], fits: fn(&str, &str) -> bool) -> 
     }
 }
 
+/// What a wildcard stands for that a shell or a program reads, not a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dots {
+    /// Any name.
+    Any,
+    /// One that begins with a dot only where the dot is written.
+    Named,
+}
+
+/// Where a path that a pattern covers ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Where the pattern does.
+    Here,
+    /// There, or somewhere below.
+    OrBelow,
+}
+
+/// Whether a name in a rule is a file's, as people name files: nothing lies below `.env` and `*.pem`.
+fn is_files(name: &str) -> bool {
+    let has_extension = name.trim_start_matches('.').rsplit_once('.').is_some_and(|(_, extension)| extension != "d");
+    has_extension || name.starts_with(".env") || name.starts_with('.') && name.ends_with("rc")
+}
+
+/// Whether there is a path that is both at a pattern or below it, and one of those that `path` may become. In both, `**` is any number
+/// of folders.
+fn meet(pattern: &[String], path: &[String], dots: Dots, end: End) -> bool {
+    // `reached[i][j]`: what is left of the pattern from `i` on can meet what is left of the path from `j` on.
+    let mut reached = vec![vec![false; path.len() + 1]; pattern.len() + 1];
+    reached[pattern.len()].fill(end == End::OrBelow);
+    reached[pattern.len()][path.len()] = true;
+    for i in (0..pattern.len()).rev() {
+        for j in (0..=path.len()).rev() {
+            reached[i][j] = match (pattern[i].as_str(), path.get(j).map(String::as_str)) {
+                ("**", None) => i + 1 < pattern.len() && reached[i + 1][j],
+                (_, None) => false,
+                ("**", Some(_)) => reached[i + 1][j] || reached[i][j + 1],
+                (name, Some("**")) => {
+                    let is_seen = dots == Dots::Any || !name.starts_with('.');
+                    reached[i][j + 1] || is_seen && reached[i + 1][j]
+                }
+                (name, Some(glob)) => {
+                    let fits = if dots == Dots::Any { shares_name(name, glob) } else { meets(name, glob) };
+                    fits && reached[i + 1][j + 1]
+                }
+            };
+        }
+    }
+    reached[0][0]
+}
+
 /// Whether there is a name that is both a pattern's, in which `*` is any text, and a shell's, in which `?` and `[…]` stand for a
 /// character, too. A shell's wildcard in front stands for no dot.
 fn meets(pattern: &str, glob: &str) -> bool {
     let hidden = pattern.starts_with('.') && glob.starts_with(['*', '?', '[']);
+    !hidden && shares_name(pattern, glob)
+}
+
+/// The same, where a wildcard stands for a dot, too.
+fn shares_name(pattern: &str, glob: &str) -> bool {
     let (pattern, glob): (Vec<char>, Vec<char>) = (pattern.chars().collect(), glob.chars().collect());
     // `row[i]`: what is left of the pattern from `i` on can meet what is left of the glob.
     let mut row = vec![false; pattern.len() + 1];
@@ -210,7 +289,7 @@ fn meets(pattern: &str, glob: &str) -> bool {
         }
         row = next;
     }
-    !hidden && row[0]
+    row[0]
 }
 
 /// Whether a text is a pattern's, in which `*` is any text.
@@ -258,7 +337,37 @@ mod tests {
         assert!(path("target/", "/w/a/target/x") && path("./a/*.rs", "/w/a/b.rs") && !path("./a/*.rs", "/w/a/b/c.rs"));
         assert!(path("/etc/**", "/etc/hosts") && path("~/x", "/home/me/x/y") && !path("~/x", "/home/me/xy"));
         assert!(path("a/**/b/**/c", "/w/a/1/b/b/2/c") && !path("a/**/b/c", "/w/a/b/d/c"));
-        assert!(Pattern::path("../x").is_err() && Pattern::path("").is_err());
+        assert!(Pattern::path("../x").is_none() && Pattern::path("").is_none());
+    }
+
+    #[test]
+    fn what_lies_below_a_folder_is_seen_from_above_it() {
+        let places = Places { workspace: "/w", home: "/home/me" };
+        let opened = |pattern: &str, folder: &str, names: &[&str], hidden| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            Pattern::path(pattern).unwrap().could_be_opened(&Below { folder: folder.to_owned(), names, hidden }, places)
+        };
+        for (pattern, folder) in [
+            (".env", "/w"),
+            (".env", "/w/a/b"),
+            (".env", "/"),
+            (".env", "/w/*"),
+            ("conf/key", "/w"),
+            ("conf/key", "/w/conf"),
+            ("conf/**", "/w/conf/a"),
+            ("a/**/key", "/w/a/b"),
+            ("/etc/shadow", "/"),
+            ("~/x", "/home"),
+        ] {
+            assert!(opened(pattern, folder, &[], true), "{pattern} {folder}");
+        }
+        for (pattern, folder) in [("conf/key", "/w/src"), ("/etc/shadow", "/w"), ("~/x", "/w"), (".env", "/v")] {
+            assert!(!opened(pattern, folder, &[], true), "{pattern} {folder}");
+        }
+        assert!(!opened(".env", "/w", &[], false) && opened("conf/key", "/w", &[], false));
+        assert!(!opened(".env", "/w", &["*.rs", "*.c"], true) && opened(".env", "/w", &["*.rs", ".e*"], true));
+        assert!(opened("secret", "/w", &["*.rs"], true), "it may be a folder");
+        assert!(opened("*.pem", "/w", &["key*"], true) && opened(".env", "/w", &["*"], true));
     }
 
     #[test]
@@ -269,7 +378,7 @@ mod tests {
         assert!(!host("domain:*.example.org", "badexample.org") && host("domain:a.b:8443", "a.b:8443"));
         assert!(!host("domain:a.b:8443", "a.b:443"));
         for odd in ["domain:*.", "domain:", "domain:*", "domain:a b", "domain:a:99999"] {
-            assert!(Pattern::host(odd).is_err(), "{odd}");
+            assert!(Pattern::host(odd).is_none(), "{odd}");
         }
     }
 }

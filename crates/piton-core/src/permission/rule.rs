@@ -3,6 +3,7 @@
 use super::pattern::{Pattern, Places};
 use super::{Action, Ask};
 use crate::call::{Access, CommandPart};
+use piton_shell::Below;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
@@ -44,11 +45,13 @@ pub enum Voice {
     User,
     /// What came with the repository. It allows only what the user says nothing about.
     Repository,
+    /// What nobody needs to trust, since it only forbids and asks: it lifts no word of another voice.
+    Narrowing,
 }
 
 impl Voice {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::User, Self::Repository];
+    pub const ALL: [Self; 3] = [Self::User, Self::Repository, Self::Narrowing];
 
     fn is_user(&self) -> bool {
         *self == Self::User
@@ -109,12 +112,12 @@ impl Rule {
     fn read_pattern(&self) -> Result<Option<Pattern>, NotARule> {
         let Some(text) = &self.pattern else { return Ok(None) };
         let pattern = match self.tool.as_str() {
-            "bash" => Pattern::command(text)?,
-            EDIT | READ | "read" | "write" | "edit" | "apply_patch" | "grep" | "glob" | "list" => Pattern::path(text)?,
-            NET | "web_fetch" if text.starts_with("domain:") => Pattern::host(text)?,
-            _ => return Err(NotARule(self.to_string())),
+            "bash" => Pattern::command(text),
+            EDIT | READ | "read" | "write" | "edit" | "apply_patch" | "grep" | "glob" | "list" => Pattern::path(text),
+            NET | "web_fetch" if text.starts_with("domain:") => Pattern::host(text),
+            _ => None,
         };
-        Ok(Some(pattern))
+        pattern.map(Some).ok_or_else(|| NotARule(self.to_string()))
     }
 
     pub(super) fn particularity(&self) -> Particularity {
@@ -172,6 +175,14 @@ impl Rule {
         is_read.matches(ask, &access) || as_write.is_some_and(|access| is_read.matches(ask, &access))
     }
 
+    /// Whether it forbids a file that may lie below one of these folders, or wants to be asked about it.
+    pub(super) fn may_be_opened(&self, ask: &Ask<'_>, below: &[Below]) -> bool {
+        let is_about_reading = self.action != Action::Allow && READING.contains(&self.tool.as_str());
+        let Some(pattern) = self.read_pattern().ok().flatten().filter(|_| is_about_reading) else { return false };
+        let places = Places { workspace: ask.workspace, home: &ask.reach.home };
+        below.iter().any(|below| pattern.could_be_opened(below, places))
+    }
+
     /// Whether it is about this part of a call.
     pub(super) fn matches(&self, ask: &Ask<'_>, access: &Access) -> bool {
         // Who forbids a file forbids it to every tool; who allows it, allows it to the tool that is named.
@@ -192,7 +203,11 @@ impl Rule {
         let places = Places { workspace: ask.workspace, home: &ask.reach.home };
         match access {
             Access::Command(part) if matches!(pattern, Pattern::Path(_)) => {
-                part.may_open.iter().any(|path| pattern.concerns(path, places))
+                let opens = |path: &String| match is_open(path) {
+                    true => pattern.could_concern(path, places),
+                    false => pattern.concerns(path, places),
+                };
+                part.may_open.iter().any(opens)
             }
             Access::Command(part) => {
                 let mentions = |program: &str| {

@@ -52,6 +52,11 @@ pub(super) fn is_mixed(body: &[u8]) -> bool {
         || (digits >= 1 && capitals >= 3 && small >= 3)
 }
 
+/// Whether it may stand in base64.
+pub(super) fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte)
+}
+
 /// What stands in it somewhere.
 const WORDS: [&str; 30] = [
     "***",

@@ -1,17 +1,18 @@
 //! Every text of an event, with who speaks in it. The matches name each field: a new one does not compile until somebody
 //! has said whether it is a text.
 
-use super::firewall::{See, each_text_of};
 use crate::call::{Access, CallInput, CommandPart, Outcome, Planned};
 use crate::event::{Canceller, Event, Given, Touched, Trigger, Verdict};
 use crate::hook::{Demand, HookRun, HookVerdict};
+use crate::inquiry::planning::ProposedPlan;
+use crate::inquiry::{Inquiry, InquiryOption, InquiryQuestion};
 use crate::message::{Part, ToolCall};
 use crate::model::{ModelError, Reply};
 use crate::permission::{Judged, PartSaid};
 use crate::policy::Policy;
 use crate::question::{Choice, Decision, Fact, Question, QuestionBlock};
 use crate::todo::TodoItem;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Who speaks in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,9 @@ pub enum Voice {
 }
 
 use Voice::{Model, World};
+
+/// Whoever sees each text: who speaks, the name of the field if it has one that tells, the text.
+pub(super) type See<'s> = dyn FnMut(Voice, Option<&str>, &mut String) + 's;
 
 impl Event {
     /// Shows each text of the event, to be changed.
@@ -36,33 +40,31 @@ impl Event {
             | Self::StepFinished { step: _ }
             | Self::WindowLearned { compact_at_tokens: _ }
             | Self::DeadlinePassed {}
+            | Self::CancelRequested { by: Canceller::User }
             | Self::GrantsRevoked { tools: _ }
-            | Self::SettingsChanged { changed: _, by: _ }
+            | Self::MessageUnqueued { message: _ }
+            | Self::Delegated { call: _, child: _, agent: _ }
+            | Self::SettingsChanged { changed: _, by: _, at_once: _ }
             | Self::WorkspaceMoved { workspace: _ }
             | Self::EventLost {}
             | Self::ContextPruned { calls: _, to_bytes: _, tokens_before: _, tokens_after: _, suffices: _ } => {}
             Self::ApprovalVoided { subject: _, why } => see(World, None, why),
             Self::Todo { items } => each(items.iter_mut().map(todo), World, see),
             Self::ContextGiven { items } => items.iter_mut().for_each(|item| given(item, see)),
-            Self::UserSpoke { message: _, parts, delivery: _ } => each_part(parts, World, see),
             Self::TurnStarted { turn: _, model: _, fallbacks: _, policy, compact_at_tokens: _ }
             | Self::TurnResumed { model: _, fallbacks: _, policy } => demands(policy, see),
             Self::StepStarted { step: _, kind: _, note } => each(note, World, see),
             Self::SnapshotTaken { step: _, moment: _, tree: _, notices } => each(notices, World, see),
             Self::CallSettled { call: _, outcome } | Self::TaskEnded { task: _, outcome } => of_outcome(outcome, see),
-            Self::CancelRequested { by } => match by {
-                Canceller::User => {}
-                Canceller::Hook(reason) => see(World, None, reason),
-            },
+            Self::CancelRequested { by: Canceller::Hook(reason) } => see(World, None, reason),
             Self::BudgetShort { step: _, why: _, detail } => see(World, None, detail),
             Self::TurnEnded { turn: _, end: _, why: _, detail, spent: _ } => each(detail, World, see),
             Self::TitleGiven { title, by: _ } => see(World, None, title),
-            Self::RewindStarted { rewind: _, was: _, touches } => touched(touches, see),
-            Self::RewindFinished { rewind: _, left, back: _ } => each(left, Model, see),
-            Self::RewindAbandoned { rewind: _, error, touches } => {
-                see(World, None, error);
-                touched(touches, see);
-            }
+            Self::UserSpoke { .. }
+            | Self::UserRan { .. }
+            | Self::RewindStarted { .. }
+            | Self::RewindFinished { .. }
+            | Self::RewindAbandoned { .. } => self.each_text_of_user(see),
             Self::MessageFinished { .. }
             | Self::ModelFailed { .. }
             | Self::ModelSwitched { .. }
@@ -93,6 +95,25 @@ impl Event {
                 each(note, World, see);
             }
             Self::CompactionFailed { trigger: _, why: _, error, asked: _ } => see(World, None, error),
+        }
+    }
+
+    fn each_text_of_user(&mut self, see: &mut See<'_>) {
+        match self {
+            Self::UserSpoke { message: _, parts, delivery: _, typed } => {
+                each_part(parts, World, see);
+                each(typed, World, see);
+            }
+            Self::UserRan { call: _, command, keep_from_model: _, turn: _, snapshot: _, message: _ } => {
+                see(Model, None, command);
+            }
+            Self::RewindStarted { rewind: _, was: _, touches } => touched(touches, see),
+            Self::RewindFinished { rewind: _, left, back: _ } => each(left, Model, see),
+            Self::RewindAbandoned { rewind: _, error, touches } => {
+                see(World, None, error);
+                touched(touches, see);
+            }
+            _ => {}
         }
     }
 
@@ -209,7 +230,7 @@ pub(super) fn each_part(parts: &mut [Part], voice: Voice, see: &mut See<'_>) {
 
 /// Every text of an outcome.
 pub(super) fn of_outcome(outcome: &mut Outcome, see: &mut See<'_>) {
-    let Outcome { status: _, text, title, metadata, duration_ms: _, task, pictures: _ } = outcome;
+    let Outcome { status: _, text, title, metadata, duration_ms: _, task, pictures: _, delegated: _ } = outcome;
     if let Some(began) = task.as_mut().and_then(|news| news.began.as_mut()) {
         see(Model, None, &mut began.command);
     }
@@ -257,6 +278,7 @@ fn planned(plan: &mut Planned, see: &mut See<'_>) {
                     code,
                     writes: _,
                     may_open: _,
+                    below: _,
                 } = &mut **part;
                 [words, names, through, risky].into_iter().for_each(|texts| each(texts, Model, see));
                 each(code, Model, see);
@@ -267,7 +289,8 @@ fn planned(plan: &mut Planned, see: &mut See<'_>) {
 }
 
 fn asked(question: &mut Question, see: &mut See<'_>) {
-    let Question { title, body, choices, shown: _, bound: _ } = question;
+    let Question { title, body, choices, shown: _, bound: _, inquiry } = question;
+    inquiry.iter_mut().for_each(|inquiry| inquired(inquiry, see));
     see(World, None, title);
     for block in body {
         match block {
@@ -293,9 +316,31 @@ fn asked(question: &mut Question, see: &mut See<'_>) {
     }
 }
 
+fn inquired(inquiry: &mut Inquiry, see: &mut See<'_>) {
+    let Inquiry { questions, seconds: _, plan } = inquiry;
+    for ProposedPlan { text, file } in plan.iter_mut().map(|plan| &mut **plan) {
+        see(World, None, text);
+        file.iter_mut().for_each(|file| see(World, None, file));
+    }
+    for InquiryQuestion { header, question, options, several: _, default } in questions {
+        see(World, None, header);
+        see(World, None, question);
+        for InquiryOption { label, description } in options {
+            see(World, None, label);
+            see(World, None, description);
+        }
+        each(default, World, see);
+    }
+}
+
 fn decided(decision: &mut Decision, see: &mut See<'_>) {
     match decision {
-        Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_) | Decision::Unattended => {}
+        Decision::Approve
+        | Decision::ApproveForSession
+        | Decision::ApproveLasting(_)
+        | Decision::Unattended
+        | Decision::Expired => {}
+        Decision::Answered(answers) => each(answers.iter_mut().flatten(), World, see),
         Decision::ApproveChanged(input) => each_text_of(input, Model, see),
         Decision::Deny(words) => each(words, World, see),
     }
@@ -329,5 +374,27 @@ fn demands(policy: &mut Policy, see: &mut See<'_>) {
             Demand::Check { command, timeout_ms: _, rounds: _ } => see(World, None, command),
             Demand::Answer { schema: _ } => {}
         }
+    }
+}
+
+/// Every text of a JSON value, names included, to be changed.
+pub(super) fn each_text_of(value: &mut Value, voice: Voice, see: &mut See<'_>) {
+    match value {
+        Value::String(text) => see(voice, None, text),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_text_of(item, voice, see)),
+        Value::Object(fields) => {
+            let all = std::mem::take(fields);
+            let mut changed = Map::with_capacity(all.len());
+            for (mut name, mut field) in all {
+                see(voice, None, &mut name);
+                match &mut field {
+                    Value::String(text) => see(voice, Some(&name), text),
+                    other => each_text_of(other, voice, see),
+                }
+                changed.insert(name, field);
+            }
+            *fields = changed;
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

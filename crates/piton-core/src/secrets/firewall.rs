@@ -1,13 +1,12 @@
 //! What all of a session's texts pass before they are kept, shown or sent. One for a session; clones share what it knows.
 
-use super::event_text::of_outcome;
+use super::event_text::{each_text_of, of_outcome};
 use super::placeholder::{self, Placeholder, placeholders};
-use super::stream::TextStream;
 use super::{Found, Secrets, Voice, replaced};
 use crate::call::Outcome;
 use crate::event::Event;
 use crate::message::Part;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -181,11 +180,6 @@ impl Firewall {
         found.len()
     }
 
-    /// For a text that comes in pieces.
-    pub fn stream(&self, depth: Depth) -> TextStream {
-        TextStream::new(self.clone(), depth)
-    }
-
     /// The secrets in a text, in order.
     pub fn find(&self, text: &[u8], depth: Depth) -> Vec<Found> {
         self.with(|secrets| secrets.find(text, depth)).unwrap_or_default()
@@ -292,31 +286,6 @@ fn each_string(value: &Value, see: &mut dyn FnMut(&str)) {
             see(name);
             each_string(field, see);
         }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// Whoever sees each text: who speaks, the name of the field if it has one that tells, the text.
-pub(super) type See<'s> = dyn FnMut(Voice, Option<&str>, &mut String) + 's;
-
-/// Every text of a JSON value, names included, to be changed.
-pub(super) fn each_text_of(value: &mut Value, voice: Voice, see: &mut See<'_>) {
-    match value {
-        Value::String(text) => see(voice, None, text),
-        Value::Array(items) => items.iter_mut().for_each(|item| each_text_of(item, voice, see)),
-        Value::Object(fields) => {
-            let all = std::mem::take(fields);
-            let mut changed = Map::with_capacity(all.len());
-            for (mut name, mut field) in all {
-                see(voice, None, &mut name);
-                match &mut field {
-                    Value::String(text) => see(voice, Some(&name), text),
-                    other => each_text_of(other, voice, see),
-                }
-                changed.insert(name, field);
-            }
-            *fields = changed;
-        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -76,8 +76,3 @@ fn base64(value: &[u8], offset: usize, alphabet: &[u8; 64]) -> Form {
     let bytes = (from..to).map(|at| alphabet[usize::from(digit(at))]).collect();
     Form { bytes, kind: FormKind::Base64 { before: first_bit % 6 != 0, after: bits % 6 != 0 } }
 }
-
-/// Whether it may stand in base64.
-pub(super) fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte)
-}

@@ -1,7 +1,8 @@
 //! Values that are known, found in every form.
 
+use super::classify::is_base64;
 use super::firewall::Depth;
-use super::forms::{Form, FormKind, forms, is_base64};
+use super::forms::{Form, FormKind, forms};
 use super::sieve::{WINDOW, Windows, window_at};
 use std::collections::HashMap;
 

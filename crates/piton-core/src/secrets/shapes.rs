@@ -1,8 +1,7 @@
 //! Shapes: what tokens of known providers look like, private keys, and secrets that what stands before them tells.
 
 use super::Span;
-use super::classify::{is_dummy, is_mixed};
-use super::forms::is_base64;
+use super::classify::{is_base64, is_dummy, is_mixed};
 use std::sync::OnceLock;
 
 /// A token: so many characters of an alphabet behind a prefix.

@@ -1,7 +1,7 @@
 //! A text that comes in pieces: what may be the beginning of a secret is held back until it is known what it is.
 
+use super::classify::is_base64;
 use super::firewall::{Depth, Firewall};
-use super::forms::is_base64;
 use super::sieve::{self, WINDOW};
 use super::{Found, Secrets, assigned, shapes};
 
@@ -22,11 +22,14 @@ pub struct TextStream {
     has_found: bool,
 }
 
-impl TextStream {
-    pub(super) fn new(firewall: Firewall, depth: Depth) -> Self {
-        Self { firewall, depth, held: Vec::new(), done: 0, has_found: false }
+impl Firewall {
+    /// For a text that comes in pieces.
+    pub fn stream(&self, depth: Depth) -> TextStream {
+        TextStream { firewall: self.clone(), depth, held: Vec::new(), done: 0, has_found: false }
     }
+}
 
+impl TextStream {
     /// Takes the next piece; returns what can be let go. A character that is cut in two stays together.
     pub fn push(&mut self, piece: &str) -> String {
         String::from_utf8_lossy(&self.push_bytes(piece.as_bytes())).into_owned()

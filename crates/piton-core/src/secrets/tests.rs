@@ -165,16 +165,8 @@ fn ids_hashes_and_what_a_provider_wants_back_survive_and_every_text_is_cleaned()
         .titled(CANARY)
         .with(json!({"password": "postgres1", "path": "/a/b", "n": 1}));
     let events = [
-        Event::UserSpoke { message: MessageId("m1".into()), parts, delivery: Delivery::Steer },
-        Event::MessageFinished {
-            step: 1,
-            attempt: 1,
-            reply,
-            cost_micros: None,
-            at_most: None,
-            prompt: None,
-            first_ms: None,
-        },
+        Event::UserSpoke { message: MessageId("m1".into()), parts, delivery: Delivery::Steer, typed: None },
+        Event::replied(1, reply),
         Event::CallRequested {
             call: call.id.clone(),
             input: call.input.value().cloned(),

@@ -11,6 +11,7 @@ use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::message::{FinishReason, Usage};
 use crate::model::ModelError;
+use crate::permission::Judged;
 use crate::prompt::PromptContents;
 use crate::question::{Decision, Question};
 use crate::todo::TodoItem;
@@ -97,6 +98,9 @@ impl fmt::Display for BlockId {
             Self::Call(call) => call.fmt(f),
             Self::Question(Subject::Call(call)) => write!(f, "q.{call}"),
             Self::Question(Subject::GoOn(call)) => write!(f, "q.{call}.on"),
+            Self::Question(Subject::Child { session, subject }) => {
+                write!(f, "{session}.{}", Self::Question(Subject::clone(subject)))
+            }
             Self::Mark { seq, part: 0 } => write!(f, "k{seq}"),
             Self::Mark { seq, part } => write!(f, "k{seq}.{part}"),
         }
@@ -260,6 +264,8 @@ pub enum Body {
         changed: Configure,
         /// Who changed it.
         by: ChangedBy,
+        /// Whether a turn was under way that goes by it from there on, as far as [`Configure::split`] says.
+        at_once: bool,
     },
     /// Events could not be read when the session was repaired.
     Lost {
@@ -405,6 +411,8 @@ pub struct CallBlock {
     pub call: CallId,
     /// The tool.
     pub tool: String,
+    /// Who called it.
+    pub caller: Caller,
     /// What kind of thing it does.
     pub kind: CallKind,
     /// What it is about: the command, the path, the pattern, or all of its input.
@@ -417,10 +425,26 @@ pub struct CallBlock {
     pub input: CallInput,
     /// What may be done with it, once that is judged.
     pub verdict: Option<Verdict>,
+    /// What rules, mode and reach said of each of its parts, where that is on record.
+    pub judged: Option<Box<Judged>>,
     /// When it began to act; `None`: it has not.
     pub started_ms: Option<TimeMs>,
+    /// The subagent's session that answers it.
+    pub child: Option<SessionId>,
     /// How far it is.
     pub stage: CallStage,
+}
+
+/// Who called a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Caller {
+    /// The model.
+    #[default]
+    Model,
+    /// The user, and the model reads what came of it.
+    User,
+    /// The user, and the model never hears of it.
+    UserAlone,
 }
 
 /// How far a call is.
@@ -543,6 +567,15 @@ impl Block {
 }
 
 impl CallBlock {
+    /// The tool as people see it: what they run themselves begins with what they typed.
+    pub fn name(&self) -> &str {
+        match self.caller {
+            Caller::Model => &self.tool,
+            Caller::User => "!",
+            Caller::UserAlone => "!!",
+        }
+    }
+
     /// What came of it, once that is known.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.stage {

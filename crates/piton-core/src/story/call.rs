@@ -1,7 +1,7 @@
 //! What a call is about, read off its name and its input: the one place that knows tools by name, for journals in which
 //! nothing better is recorded.
 
-use super::block::{CallBlock, CallStage};
+use super::block::{CallBlock, CallStage, Caller};
 use crate::call::{Access, CallInput, CallKind, Outcome, Planned, Status};
 use crate::ids::CallId;
 use crate::message::ToolCall;
@@ -24,13 +24,16 @@ impl CallBlock {
         Self {
             call,
             tool: tool.to_owned(),
+            caller: Caller::Model,
             kind: kind(tool),
             about: String::new(),
             places: Vec::new(),
             diff: None,
             input: CallInput::Json(Value::Null),
             verdict: None,
+            judged: None,
             started_ms: None,
+            child: None,
             stage: CallStage::Writing(String::new()),
         }
     }

@@ -1,8 +1,8 @@
 //! What each record does to the story.
 
 use super::block::{
-    Block, BlockId, Body, CallBlock, CallStage, CompactionBlock, CompactionEnd, LostTry, ModelBlock, ModelState, Order,
-    RewindState, SessionBlock, WordsState,
+    Block, BlockId, Body, CallBlock, CallStage, Caller, CompactionBlock, CompactionEnd, LostTry, ModelBlock,
+    ModelState, Order, RewindState, SessionBlock, WordsState,
 };
 use super::live::Said;
 use super::{Asking, Change, OpenStep, Story};
@@ -13,6 +13,7 @@ use crate::event::{Delivery, Event, Record, StepKind, SummaryCall, TitledBy, Tri
 use crate::hook::HookPoint;
 use crate::ids::{CallId, MessageId};
 use crate::message::{Part, prose};
+use crate::shell::user_call;
 
 impl Story {
     /// Hears a record and says what is different now. One that was heard before changes nothing.
@@ -55,7 +56,11 @@ impl Story {
     fn of_session(&mut self, record: &Record, changes: &mut Vec<Change>) {
         let event = &record.event;
         match event {
-            Event::UserSpoke { message, parts, delivery } => self.spoke(record, message, parts, *delivery, changes),
+            Event::UserSpoke { message, parts, delivery, typed } => {
+                let text = typed.clone().unwrap_or_else(|| prose(parts));
+                self.spoke(record, message, parts, text, *delivery, changes);
+            }
+            Event::MessageUnqueued { message } => self.unqueued(record, message, changes),
             Event::ContextGiven { items } => {
                 self.mark_at(0, Body::Given { items: items.clone() }, record, changes);
             }
@@ -72,8 +77,9 @@ impl Story {
             Event::WorkspaceMoved { workspace } => {
                 self.mark_at(0, Body::Moved { workspace: workspace.clone() }, record, changes);
             }
-            Event::SettingsChanged { changed, by } => {
-                self.mark_at(0, Body::Configured { changed: changed.clone(), by: *by }, record, changes);
+            Event::SettingsChanged { changed, by, at_once } => {
+                let body = Body::Configured { changed: changed.clone(), by: *by, at_once: *at_once };
+                self.mark_at(0, body, record, changes);
             }
             Event::TaskEnded { task, outcome } => {
                 let body = Body::TaskEnd { task: task.clone(), outcome: Box::new(outcome.clone()) };
@@ -121,6 +127,7 @@ impl Story {
         record: &Record,
         message: &MessageId,
         parts: &[Part],
+        text: String,
         delivery: Delivery,
         changes: &mut Vec<Change>,
     ) {
@@ -139,10 +146,24 @@ impl Story {
             own += 1;
         }
         let images = parts.iter().filter(|part| matches!(part, Part::Image { .. })).count();
-        let body = Body::User { text: prose(parts), images, delivery, waiting: true };
+        let body = Body::User { text, images, delivery, waiting: true };
         self.add(id, own, body, record, changes);
         self.waiting.push((message.clone(), delivery));
         self.session_changed(record, changes, |session| session.busy = true);
+    }
+
+    /// Somebody took it back before it was read: as if it had never been said.
+    fn unqueued(&mut self, record: &Record, message: &MessageId, changes: &mut Vec<Change>) {
+        let Some(place) = self.waiting.iter().position(|(waiting, _)| waiting == message) else { return };
+        self.waiting.remove(place);
+        let id = BlockId::User(message.clone());
+        if let Some(Order { seq, part: own }) = self.block(&id).map(|block| block.order) {
+            (0..own).for_each(|part| self.drop_block(&BlockId::Mark { seq, part }, changes));
+        }
+        self.drop_block(&id, changes);
+        if self.waiting.is_empty() && !self.in_turn {
+            self.session_changed(record, changes, |session| session.busy = false);
+        }
     }
 
     /// A step or a turn has read these.
@@ -158,6 +179,7 @@ impl Story {
 
     /// What was under way is over, and nobody knows how.
     fn lost(&mut self, record: &Record, changes: &mut Vec<Change>) {
+        self.own.clear();
         self.rest(changes);
         let was_in_turn = std::mem::take(&mut self.in_turn);
         self.step = None;
@@ -265,13 +287,15 @@ impl Story {
 
     /// Nothing streams and nothing runs any more; a question to the model that got no answer is forgotten.
     fn rest(&mut self, changes: &mut Vec<Change>) {
-        self.drop_fragments(changes);
+        self.drop_streamed(changes);
+        self.drop_outputs(|own| !own, changes);
         if let Some(open) = self.step.as_mut().filter(|open| open.asking == Asking::Now) {
             open.asking = Asking::Over;
             let id = open.model_id();
             self.drop_block(&id, changes);
         }
-        self.running.clear();
+        // What the user runs goes on beside every turn.
+        self.running.retain(|call| self.own.contains(call));
         self.compaction = None;
     }
 
@@ -394,9 +418,15 @@ impl Story {
     /// Calls, the questions about them, and the snapshots before them.
     fn of_calls(&mut self, record: &Record, since_ms: u64, changes: &mut Vec<Change>) {
         match &record.event {
-            Event::CallRequested { call, input, verdict, plan, .. } => {
+            Event::UserRan { call, command, keep_from_model, .. } => {
+                let caller = if *keep_from_model { Caller::UserAlone } else { Caller::User };
+                self.own.push(call.clone());
+                let block = CallBlock { caller, ..CallBlock::of(&user_call(call, command)) };
+                self.add(BlockId::Call(call.clone()), 0, Body::Call(Box::new(block)), record, changes);
+            }
+            Event::CallRequested { call, input, verdict, plan, judged, .. } => {
                 self.call_changed(call, record, changes, |call| {
-                    call.verdict = Some(verdict.clone());
+                    (call.verdict, call.judged) = (Some(verdict.clone()), judged.clone());
                     if let Some(input) = input {
                         call.takes(CallInput::Json(input.clone()));
                     }
@@ -409,8 +439,12 @@ impl Story {
                     (call.started_ms, call.stage) = (Some(record.at_ms), CallStage::Running(String::new()));
                 });
             }
+            Event::Delegated { call, child, .. } => {
+                self.call_changed(call, record, changes, |call| call.child = Some(child.clone()));
+            }
             Event::CallSettled { call, outcome } => {
                 self.running.retain(|running| running != call);
+                self.own.retain(|running| running != call);
                 self.call_changed(call, record, changes, |call| call.settle(outcome.clone()));
             }
             Event::ApprovalAsked { subject, question } => {
@@ -586,6 +620,7 @@ fn cost_of(event: &Event) -> Option<u64> {
         Event::CompactionFinished { asked: Some(asked), .. } | Event::CompactionFailed { asked: Some(asked), .. } => {
             asked.cost_micros
         }
+        Event::CallSettled { outcome, .. } => outcome.delegated.as_ref().and_then(|delegated| delegated.cost_micros),
         _ => None,
     }
 }

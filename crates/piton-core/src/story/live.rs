@@ -88,7 +88,12 @@ impl Story {
     /// Forgets what only fragments have told, the output of running calls included.
     pub(super) fn drop_fragments(&mut self, changes: &mut Vec<Change>) {
         self.drop_streamed(changes);
-        for call in &self.running {
+        self.drop_outputs(|_| true, changes);
+    }
+
+    /// Forgets what running calls have printed, by whether they are the user's own.
+    pub(super) fn drop_outputs(&mut self, is_meant: impl Fn(bool) -> bool, changes: &mut Vec<Change>) {
+        for call in self.running.iter().filter(|call| is_meant(self.own.contains(call))) {
             let place = self.places.get(&BlockId::Call(call.clone()));
             let Some(block) = place.and_then(|order| self.blocks.get_mut(order)) else { continue };
             if let Body::Call(call) = &mut Arc::make_mut(block).body

@@ -71,7 +71,7 @@ fn records(events: Vec<Event>) -> Vec<Record> {
 }
 
 fn user(text: &str, delivery: Delivery) -> Event {
-    Event::UserSpoke { message: text.into(), parts: vec![Part::text(text)], delivery }
+    Event::UserSpoke { message: text.into(), parts: vec![Part::text(text)], delivery, typed: None }
 }
 
 fn turn(turn: u32) -> Event {
@@ -395,7 +395,8 @@ fn any_event(dice: &mut fastrand::Rng) -> Event {
     let call = format!("c{}_{}", dice.u32(1..4), dice.u32(0..2));
     let subject = Subject::Call(call.as_str().into());
     let trigger = if dice.bool() { Trigger::Ordinary } else { Trigger::Asked };
-    match dice.u32(0..23) {
+    match dice.u32(0..24) {
+        22 => Event::MessageUnqueued { message: format!("m{}", dice.u32(0..6)).as_str().into() },
         0 => user(&format!("m{}", dice.u32(0..6)), if dice.bool() { Delivery::Steer } else { Delivery::FollowUp }),
         1 => turn(dice.u32(1..4)),
         2..6 => step(step_now),
@@ -416,7 +417,7 @@ fn any_event(dice: &mut fastrand::Rng) -> Event {
         20 => Event::CancelRequested { by: Canceller::User },
         21 => {
             let changed = Configure { model: Some("p/z".into()), ..Configure::default() };
-            Event::SettingsChanged { changed, by: ChangedBy::User }
+            Event::SettingsChanged { changed, by: ChangedBy::User, at_once: dice.bool() }
         }
         _ => ended(dice.u32(1..4), TurnEnd::Completed),
     }

@@ -66,7 +66,7 @@ fn step_of(step: u32, kind: StepKind) -> Event {
 
 fn reply(parts: Vec<Part>, finish: FinishReason) -> Event {
     let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
-    let reply = Reply { parts, finish, finish_raw: None, usage, response_id: None, warnings: Vec::new() };
+    let reply = Reply { usage, ..Reply::new(parts, finish) };
     let (cost_micros, at_most, prompt, first_ms) = (Some(10), None, None, None);
     Event::MessageFinished { step: 1, attempt: 1, reply, cost_micros, at_most, prompt, first_ms }
 }
@@ -124,7 +124,7 @@ fn a_step_says_why_the_next_one_follows() {
         opaque: None,
     };
     let parts = said("aside");
-    let spoke = Event::UserSpoke { message: "m".into(), parts, delivery: Delivery::Steer };
+    let spoke = Event::UserSpoke { message: "m".into(), parts, delivery: Delivery::Steer, typed: None };
     check(
         vec![
             turn(),
@@ -246,6 +246,7 @@ fn a_call_says_who_refused_it_and_a_failed_attempt_what_it_was_sent() {
     let refused: Vec<&serde_json::Value> =
         all[0]["calls"].as_array().unwrap().iter().map(|call| &call["refused"]).collect();
     assert_eq!(refused, [&json!({"by": "hook", "name": "guard"}), &json!({"by": "rule"}), &json!({"by": "piton"})]);
+    assert_eq!(all[0]["calls"][1]["verdict"], json!({"deny": "no"}));
     assert_eq!(all[0]["trace"], "step");
     let sent = json!({"kept": 3, "new": [{"kind": "user", "hash": "00000000000000ab", "at_most_tokens": 68}]});
     assert_eq!(all[1]["input"], sent);

@@ -12,7 +12,8 @@ use crate::ids::{CallId, Seq, TimeMs};
 use crate::message::FinishReason;
 use crate::prompt::{PromptContents, Segment};
 use crate::story::{
-    Block, Body, CallBlock, CallStage, CompactionBlock, CompactionEnd, ModelBlock, ModelState, RewindState, Story,
+    Block, Body, CallBlock, CallStage, Caller, CompactionBlock, CompactionEnd, ModelBlock, ModelState, RewindState,
+    Story,
 };
 
 /// The trace of a whole session, what was taken back included.
@@ -288,6 +289,8 @@ impl CallTrace {
     fn of(call: &CallBlock) -> Option<Self> {
         let outcome = match &call.stage {
             CallStage::Writing(_) => return None,
+            // What the user runs is no part of a step.
+            _ if call.caller != Caller::Model => return None,
             CallStage::Ready | CallStage::Running(_) => None,
             CallStage::Settled(outcome) => Some(outcome),
         };
@@ -297,6 +300,8 @@ impl CallTrace {
             started_ms: call.started_ms,
             took_ms: outcome.map_or(0, |outcome| outcome.duration_ms),
             approval: None,
+            verdict: call.verdict.clone(),
+            judged: call.judged.clone(),
             refused: call.verdict.as_ref().and_then(|verdict| match verdict {
                 Verdict::Allow | Verdict::Ask | Verdict::AskFirst(_) => None,
                 Verdict::Deny(_) => Some(RefusedBy::Rule),

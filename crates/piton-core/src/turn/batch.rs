@@ -15,10 +15,10 @@
 
 use super::gate::{Askee, Gate};
 use super::job::Job;
-use crate::call::{CallInput, Effects, Outcome, Picture, Planned, Status};
+use crate::call::{Access, CallInput, Effects, Outcome, Picture, Planned, Status};
 use crate::event::{Author, Event, Moment, Subject, Verdict};
 use crate::hook::{Gates, HookPoint, HookVerdict};
-use crate::ids::CallId;
+use crate::ids::{CallId, SessionId, TimeMs};
 use crate::limits::MAX_CALLS_SIDE_BY_SIDE;
 use crate::message::{Part, ToolCall};
 use crate::permission::{Action, Rules};
@@ -54,8 +54,14 @@ struct CallEntry {
     plan: Option<Box<Planned>>,
     /// What a person was asked, where the journal says so.
     asked: Option<Box<Question>>,
+    /// When that was.
+    asked_ms: TimeMs,
     /// Whether a person said yes to it as it was asked.
     is_as_asked: bool,
+    /// What hooks have said of it.
+    said: Option<HookVerdict>,
+    /// The subagent's session that answers it.
+    child: Option<SessionId>,
     state: CallState,
 }
 
@@ -133,7 +139,17 @@ impl Batch {
                 ),
                 CallInput::Json(_) => CallState::first(gates),
             };
-            CallEntry { call, made: None, plan: None, asked: None, is_as_asked: false, state }
+            CallEntry {
+                call,
+                made: None,
+                plan: None,
+                asked: None,
+                asked_ms: 0,
+                is_as_asked: false,
+                said: None,
+                child: None,
+                state,
+            }
         });
         let calls = calls.collect();
         let snapshot = if policy.snapshots { SnapshotNeed::Needed } else { SnapshotNeed::NotNeeded };
@@ -182,7 +198,19 @@ impl Batch {
             | CallState::Ready(_, AllowedBy::Rule) = entry.state
             {
                 entry.state = CallState::first(gates);
+                entry.said = None;
                 entry.call = entry.made.take().unwrap_or_else(|| Arc::clone(&entry.call));
+            }
+        }
+        self
+    }
+
+    /// Lets the rules see every call again that they have let pass and that has not begun. What hooks said of it counts still.
+    pub(super) fn judge_allowed_again(mut self) -> Self {
+        for entry in &mut self.calls {
+            if let CallState::MustAsk(_, AskedBy::Rule) | CallState::Ready(_, AllowedBy::Rule) = entry.state {
+                entry.plan = None;
+                entry.state = CallState::Seen(entry.said.clone());
             }
         }
         self
@@ -197,9 +225,9 @@ impl Batch {
         self
     }
 
-    /// Takes an event about one call, recorded by the writer of this epoch. Events that come too late for the call's
-    /// state change nothing.
-    pub(super) fn apply(mut self, event: &mut Event, epoch: u64) -> Self {
+    /// Takes an event about one call, recorded by the writer of this epoch at this time. Events that come too late for the
+    /// call's state change nothing.
+    pub(super) fn apply(mut self, event: &mut Event, epoch: u64, at_ms: TimeMs) -> Self {
         match event {
             Event::SnapshotTaken { .. } => self.snapshot = SnapshotNeed::NotNeeded,
             Event::HooksRan { point, call: Some(call), input, verdict, .. } => {
@@ -215,7 +243,7 @@ impl Batch {
             }
             Event::ApprovalAsked { subject: Subject::Call(call), question } => self.change(call, |entry, _, gates| {
                 if let CallState::MustAsk(effects, by) = entry.state {
-                    entry.asked = question.take();
+                    (entry.asked, entry.asked_ms) = (question.take(), at_ms);
                     entry.state = CallState::Asking(effects, by, Askee::first(gates));
                 }
             }),
@@ -226,6 +254,9 @@ impl Batch {
                 if let CallState::Ready(effects, _) = entry.state {
                     entry.state = CallState::Running(effects, epoch);
                 }
+            }),
+            Event::Delegated { call, child, .. } => self.change(call, |entry, _, _| {
+                entry.child = Some(child.clone());
             }),
             Event::ApprovalVoided { subject: Subject::Call(call), .. } => self.change(call, |entry, _, _| {
                 if let CallState::Running(..) = entry.state {
@@ -313,6 +344,7 @@ impl Batch {
             CallState::MustAsk(..) | CallState::Ready(..) | CallState::Answered(_) | CallState::Settled { .. } => None,
         };
         let mut jobs: Vec<Job> = self.calls.iter().filter_map(job).collect();
+        jobs.extend(self.calls.iter().filter_map(CallEntry::time_to_answer));
         let waits = |(position, entry): (usize, &CallEntry)| match entry.state {
             CallState::Ready(effects, _) => self.waits_for_snapshot(effects) && self.is_free(position, effects),
             _ => false,
@@ -396,6 +428,12 @@ impl Batch {
         self.entry(id).is_some_and(|entry| entry.asked.is_some())
     }
 
+    /// Whether the call with this id puts questions of the model's own to a person.
+    pub(super) fn is_inquiry(&self, id: &CallId) -> bool {
+        let asked = self.entry(id).and_then(|entry| entry.asked.as_deref());
+        asked.is_some_and(|question| question.inquiry.is_some())
+    }
+
     /// The question about the call with this id, where one waits for its answer.
     pub(super) fn question(&self, id: &CallId) -> Option<Question> {
         let entry = self.entry(id).filter(|_| self.is_asking(id))?;
@@ -405,6 +443,17 @@ impl Batch {
     /// What its tool says of the call with this id, once it was judged.
     pub(super) fn plan(&self, id: &CallId) -> Option<&Planned> {
         self.entry(id)?.plan.as_deref()
+    }
+
+    /// The subagents' sessions that answer open calls.
+    pub(super) fn children(&self) -> impl Iterator<Item = &SessionId> {
+        let open = self.calls.iter().filter(|entry| !matches!(entry.state, CallState::Settled { .. }));
+        open.filter_map(|entry| entry.child.as_ref())
+    }
+
+    /// The subagent's session that answers this open call.
+    pub(super) fn child(&self, id: &CallId) -> Option<&SessionId> {
+        self.entry(id)?.child.as_ref()
     }
 
     /// Whether a hook wants a person to be asked about this call, whatever the rules say.
@@ -466,6 +515,7 @@ impl CallEntry {
                 if let Some(input) = input {
                     self.change_input(input);
                 }
+                self.said.clone_from(&verdict);
                 CallState::Seen(verdict)
             }
             (CallState::Asking(effects, by, Askee::Hooks), HookPoint::Approval) => {
@@ -508,13 +558,40 @@ impl CallEntry {
         Question::may_run(format!("Use {}?", self.call.name), vec![QuestionBlock::Json { json }], remember)
     }
 
+    /// The rule by which a user would open the hosts that this call would reach, where it would.
+    fn opening(&self) -> String {
+        let accesses = self.plan.as_ref().map(|plan| plan.accesses.as_slice()).unwrap_or_default();
+        let hosts = accesses.iter().filter_map(|access| match access {
+            Access::Reach(host) => Some(format!("`--allow 'net(domain:{host})'`")),
+            _ => None,
+        });
+        match hosts.collect::<Vec<_>>().as_slice() {
+            // Of a command there is more to allow than its hosts.
+            [] => String::new(),
+            _ if accesses.iter().any(|access| matches!(access, Access::Run(_))) => String::new(),
+            hosts => format!(" Whoever starts Piton can allow it by {}.", hosts.join(" ")),
+        }
+    }
+
     fn change_input(&mut self, input: &Value) {
         self.made.get_or_insert_with(|| Arc::clone(&self.call));
         Arc::make_mut(&mut self.call).input = CallInput::Json(input.clone());
     }
 
+    /// The wait for the end of the time in which a person may answer, where there is one.
+    fn time_to_answer(&self) -> Option<Job> {
+        let CallState::Asking(_, _, Askee::Person) = self.state else { return None };
+        let seconds = self.asked.as_ref()?.inquiry.as_ref()?.seconds?;
+        let until_ms = self.asked_ms.saturating_add(u64::from(seconds) * 1000);
+        Some(Job::AwaitAnswer { subject: Subject::Call(self.call.id.clone()), until_ms })
+    }
+
     fn decide(&mut self, decision: &Decision, words: Wording, gates: &Gates) {
         let CallState::Asking(effects, _, _) = self.state else { return };
+        if let Some(inquiry) = self.asked.as_ref().and_then(|question| question.inquiry.as_ref()) {
+            self.state = CallState::answered(inquiry.outcome(decision.given()), gates);
+            return;
+        }
         self.is_as_asked =
             matches!(decision, Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_));
         self.state = match decision {
@@ -534,11 +611,16 @@ impl CallEntry {
                 let text = words.denied(format!("The user did not allow this call; it was not run.{said}"));
                 CallState::answered(denied(text, "user"), gates)
             }
-            Decision::Unattended => {
+            Decision::Answered(_) => {
+                let text = "The call was not run: the question whether it may was answered by neither yes nor no.";
+                CallState::answered(Outcome::failed(text), gates)
+            }
+            Decision::Unattended | Decision::Expired => {
                 let text = words.denied(format!(
-                    "The call was not run: {} needs an approval and nobody is there to give it. Do what can be done \
+                    "The call was not run: {} needs an approval and nobody is there to give it.{} Do what can be done \
                      without it, or say what you would have done.",
-                    self.call.name
+                    self.call.name,
+                    self.opening()
                 ));
                 CallState::answered(denied(text, "nobody"), gates)
             }
@@ -554,6 +636,7 @@ fn denied(text: impl Into<String>, by: &str) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inquiry::{Inquiry, InquiryQuestion};
 
     /// A batch of one call whose input a hook has changed, about which a person is asked.
     fn asked(verdict: Verdict) -> Batch {
@@ -573,7 +656,7 @@ mod tests {
         };
         [requested, Event::ApprovalAsked { subject: Subject::Call(id), question: None }]
             .iter_mut()
-            .fold(Batch::new(vec![Arc::new(call)], &Policy::piton()), |batch, event| batch.apply(event, 1))
+            .fold(Batch::new(vec![Arc::new(call)], &Policy::piton()), |batch, event| batch.apply(event, 1, 0))
     }
 
     fn input(batch: &Batch) -> Value {
@@ -589,8 +672,65 @@ mod tests {
         assert!(matches!(again.wanted()[..], [Job::JudgeCall(_)]));
         let decision = Decision::Approve;
         let subject = Subject::Call(CallId::from("c1_0"));
-        let approved = batch.apply(&mut Event::approval(subject, decision), 1).judge_again(&Gates::default());
+        let approved = batch.apply(&mut Event::approval(subject, decision), 1, 0).judge_again(&Gates::default());
         assert_eq!(input(&approved), "echo wrapped; real", "what a person has seen and allowed is what runs");
+    }
+
+    #[test]
+    fn what_the_model_asks_is_answered_in_words_and_no_tool_runs() {
+        let id = CallId::from("c1_0");
+        let subject = || Subject::Call(id.clone());
+        let asked_at_7_s = |seconds| {
+            let question = InquiryQuestion {
+                question: "Which?".into(),
+                default: vec!["the first".into()],
+                ..InquiryQuestion::default()
+            };
+            let question = Question::inquire(Inquiry { questions: vec![question], seconds, plan: None }, None);
+            let asks = |event: &mut Event, batch: Batch| batch.apply(event, 1, 7_000);
+            let requested = Event::CallRequested {
+                call: id.clone(),
+                input: None,
+                author: Author::Model,
+                effects: Effects::READ,
+                verdict: Verdict::Ask,
+                plan: None,
+                judged: None,
+            };
+            let input = CallInput::Json(json!({}));
+            let call = ToolCall {
+                id: id.clone(),
+                provider_id: None,
+                name: "ask_user".into(),
+                spelling: None,
+                input,
+                opaque: None,
+            };
+            let new = Batch::new(vec![Arc::new(call)], &Policy::piton());
+            let mut events =
+                [requested, Event::ApprovalAsked { subject: subject(), question: Some(Box::new(question)) }];
+            events.iter_mut().fold(new, |batch, event| asks(event, batch))
+        };
+        assert_eq!(asked_at_7_s(None).wanted(), [Job::AskApproval(subject())]);
+        let batch = asked_at_7_s(Some(5));
+        let waits = Job::AwaitAnswer { subject: subject(), until_ms: 12_000 };
+        assert_eq!(batch.wanted(), [Job::AskApproval(subject()), waits]);
+        let settled = |decision: Decision| {
+            let answered = batch.clone().apply(&mut Event::approval(subject(), decision), 1, 8_000);
+            assert_eq!(answered.wanted(), [], "nothing more is under way");
+            match answered.due() {
+                Some(Event::CallSettled { outcome, .. }) => (outcome.status, outcome.text),
+                other => panic!("not settled: {other:?}"),
+            }
+        };
+        let (status, text) = settled(Decision::Answered(vec![vec!["the second".into()]]));
+        assert_eq!((status, text.as_str()), (Status::Ok, "The user answered.\n\nWhich?\n→ the second"));
+        let (status, text) = settled(Decision::Expired);
+        assert_eq!(status, Status::Ok);
+        assert!(text.starts_with("Nobody answered within 5 s.") && text.contains("the first (the default)"), "{text}");
+        assert_eq!(settled(Decision::Deny(None)).0, Status::Denied);
+        let ordinary = asked(Verdict::Ask).apply(&mut Event::approval(subject(), Decision::Answered(vec![])), 1, 0);
+        assert!(matches!(ordinary.due(), Some(Event::CallSettled { outcome, .. }) if outcome.status == Status::Failed));
     }
 
     #[test]

@@ -2,13 +2,15 @@
 //! Which messages go is planned elsewhere ([`crate::compact`]).
 
 use super::Phase;
+use super::batch::Batch;
 use super::context::{Context, Touched, TranscriptEntry};
 use super::work::{AfterCompaction, Ending, Work, short};
 use crate::call::{Access, CallKind};
 use crate::compact::{Dropped, Full, clip, cut_at, of_message, stub};
 use crate::event::{Delivery, Event, Trigger, TurnEnd};
-use crate::ids::{CallId, Seq};
+use crate::ids::{CallId, Seq, TimeMs};
 use crate::message::{Message, NoteKind, Part, Role, Usage};
+use crate::skill::{self, GivenSkill};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -66,21 +68,29 @@ impl<'a> ContextUsage<'a> {
             files: self.work.context.files.clone(),
             spoken: self.work.context.spoken.clone(),
             touched: self.work.context.touched.clone(),
+            skills: self.work.context.skills.clone(),
+            pruned: self.work.context.pruned.clone(),
+            clipped: self.work.context.clipped.clone(),
             ..Context::default()
         };
         all.remember(going);
+        let kept = self.work.transcript[count..].iter().flat_map(|entry| &entry.message.parts);
+        let kept: HashSet<String> = kept.filter_map(GivenSkill::of).map(|given| given.name).collect();
         Dropped {
             words: all.words.iter().map(|entry| (entry.seq, entry.message.prose())).collect(),
             files: all.files.into_iter().collect(),
+            skills: all.skills.into_iter().filter(|given| !kept.contains(&given.name)).collect(),
             upto: going.last().map_or(0, |entry| entry.seq),
         }
     }
 }
 
 impl Work {
-    /// Notes which files a call is about, and where its result is recorded.
-    pub(super) fn note_call(&mut self, event: &Event, seq: Seq) {
+    /// Notes which files a call is about, where its result is recorded, and what it allows.
+    pub(super) fn note_call(&mut self, event: &Event, batch: &Batch, seq: Seq, at_ms: TimeMs) {
         match event {
+            // One of the user's own.
+            Event::CallSettled { call, .. } if batch.call(call).is_none() => {}
             Event::CallRequested { call, plan: Some(plan), .. }
                 if matches!(plan.kind, CallKind::Read | CallKind::Edit) =>
             {
@@ -89,6 +99,8 @@ impl Work {
             }
             Event::CallSettled { call, outcome } => {
                 self.context.results.insert(call.clone(), seq);
+                let tool = batch.call(call).map_or("", |call| &call.name);
+                self.turn.grants.extend(skill::granted(tool, outcome, at_ms));
                 self.tasks.read(outcome);
                 // Journals before version 4 name the file in what came of the call.
                 if let Some(path) = outcome.metadata["path"].as_str() {

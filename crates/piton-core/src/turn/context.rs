@@ -2,7 +2,8 @@
 
 use crate::compact::{Family, FileUse, of_message};
 use crate::ids::{CallId, MessageId, Seq};
-use crate::message::{Message, Role, Usage};
+use crate::message::{Message, Part, Role, Usage};
+use crate::skill::{self, GivenSkill};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ pub(super) struct Context {
     pub(super) words: Vec<TranscriptEntry>,
     /// Files of calls that are not in the transcript any more.
     pub(super) files: BTreeMap<String, FileUse>,
+    /// Skills that the model was given by results that are not in the transcript any more, the newest last.
+    pub(super) skills: Vec<GivenSkill>,
     /// Files of calls that are still in it.
     pub(super) touched: HashMap<CallId, Touched>,
     /// Where what the user said is recorded.
@@ -71,6 +74,12 @@ impl Context {
             if is_of_user(&entry.message) {
                 let seq = entry.message.id.as_ref().and_then(|id| self.spoken.get(id)).copied().unwrap_or(entry.seq);
                 self.words.push(TranscriptEntry { seq, message: Arc::clone(&entry.message) });
+            }
+            for part in &entry.message.parts {
+                let is_whole = |call| !self.pruned.contains(call) && !self.clipped.contains(call);
+                if matches!(part, Part::ToolResult { call, .. } if is_whole(call)) {
+                    GivenSkill::of(part).into_iter().for_each(|given| skill::note(&mut self.skills, given));
+                }
             }
             for Touched { paths, changed } in entry.message.calls().filter_map(|call| self.touched.get(&call.id)) {
                 for path in paths {

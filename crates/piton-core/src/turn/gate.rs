@@ -73,7 +73,7 @@ impl Gate {
     pub fn call(&self) -> Option<&CallId> {
         match self {
             Self::BeforeTool(call) | Self::AfterTool(call) => Some(call),
-            Self::Question(Subject::Call(call) | Subject::GoOn(call)) => Some(call),
+            Self::Question(subject) => Some(subject.call()),
             Self::Opened
             | Self::Compacted { .. }
             | Self::BeforeModel { .. }

@@ -41,6 +41,13 @@ pub enum Job {
     JudgeCall(Arc<ToolCall>),
     /// Put a question to a person. Ends in `ApprovalGiven`.
     AskApproval(Subject),
+    /// Wait for the time that a question waits at most. Ends in `ApprovalGiven`.
+    AwaitAnswer {
+        /// Which question.
+        subject: Subject,
+        /// When the time is up.
+        until_ms: TimeMs,
+    },
     /// Run a call whose start is on record; in a process that did not start it, settle it. Ends in `CallSettled`.
     RunTool(Arc<ToolCall>),
     /// Make a running call stop. It still ends in `CallSettled`.

@@ -9,6 +9,7 @@ mod orders;
 mod resumes;
 mod retries;
 mod rewinds;
+mod shells;
 mod steps;
 mod tasks;
 mod todos;
@@ -98,7 +99,7 @@ impl Bench {
 
     fn speak(&mut self, text: &str, delivery: Delivery) {
         let message = MessageId(format!("m{}", self.log.len()));
-        self.happen(Event::UserSpoke { message, parts: vec![Part::text(text)], delivery });
+        self.happen(Event::UserSpoke { message, parts: vec![Part::text(text)], delivery, typed: None });
     }
 
     fn reply(&mut self, reply: Reply) {
@@ -194,7 +195,7 @@ fn check_with(mut policy: Policy, scenario: impl FnOnce(&mut Bench), expected: &
 
 fn reply(parts: Vec<Part>, finish: FinishReason) -> Reply {
     let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
-    Reply { parts, finish, finish_raw: None, usage, response_id: None, warnings: Vec::new() }
+    Reply { usage, ..Reply::new(parts, finish) }
 }
 
 fn call(tool: &str) -> Part {
@@ -269,6 +270,7 @@ fn show_job(job: &Job) -> String {
         Job::Compact(trigger) => format!("compact({trigger:?})"),
         Job::Pass(gate) => format!("pass({gate:?})"),
         Job::WatchTask(task) => format!("watch({task})"),
+        Job::AwaitAnswer { until_ms, .. } => format!("answer_until({until_ms})"),
     }
 }
 
@@ -283,10 +285,19 @@ fn check_invariants(session: &State, log: &[Record]) {
         let of_a_person = |job: &Job| match job {
             Job::Pass(Gate::BeforeCompaction(_)) | Job::Compact(_) => session.is_compacting_at_rest(),
             Job::WatchTask(task) => session.tasks().find(task).is_some_and(Task::is_running),
+            Job::RunTool(call) | Job::StopTool(call) => session.shell().find(&call.id).is_some(),
+            Job::Snapshot(Moment::Before) => session.shell().is_open(),
+            Job::Snapshot(Moment::After) => session.shell().is_unsealed(),
             job => *job == Job::StartTurn,
         };
         assert!(idle_jobs.iter().all(of_a_person), "a job after the end: {idle_jobs:?}");
-        assert_eq!(session.due(0), None);
+        match session.due(0) {
+            None => {}
+            Some(Event::CallStarted { call } | Event::CallSettled { call, .. }) => {
+                assert!(session.shell().find(&call).is_some(), "a call after the end: {call}");
+            }
+            Some(other) => panic!("due after the end: {other:?}"),
+        }
     }
     assert_eq!(State::fold(log), *session, "the fold of the log is not the live state");
 }
@@ -335,7 +346,12 @@ fn cut_reply(text: &str) -> Reply {
 }
 
 fn said(text: &str) -> Event {
-    Event::UserSpoke { message: MessageId::from("m"), parts: vec![Part::text(text)], delivery: Delivery::Steer }
+    Event::UserSpoke {
+        message: MessageId::from("m"),
+        parts: vec![Part::text(text)],
+        delivery: Delivery::Steer,
+        typed: None,
+    }
 }
 
 fn switch(session: &State, reason: String) -> Event {

@@ -11,8 +11,8 @@ use crate::compact::Family;
 use crate::configure::Configure;
 use crate::ending::Why;
 use crate::event::{
-    Canceller, Delivery, Direction, Event, GivenKind, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
-    Touched, Trigger, TurnEnd,
+    Canceller, Delivery, Direction, Event, GivenKind, Moment, Origin, Record, Restore, Rewind, Spent, StepKind,
+    Subject, Touched, Trigger, TurnEnd,
 };
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
@@ -25,9 +25,10 @@ use crate::progress::{self, Circle, Compare, NoProgress, Seen, Stuck};
 use crate::question::Decision;
 use crate::question::{Choice, Question, QuestionBlock};
 use crate::retry::{self, Failures};
+use crate::shell::{self, ShellCommand, ShellCommands};
 use crate::task::Tasks;
 use crate::todo::TodoList;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// What the model is told when its reply ended for a reason that nobody knows.
@@ -96,7 +97,9 @@ pub(super) struct Work {
     /// Every message that was ever said here, and where it is on record.
     pub(super) heard: HashMap<MessageId, Seq>,
     pub(super) waiting: VecDeque<Waiting>,
-    /// What hooks tell the model at the next step's beginning.
+    /// What was taken out of it again.
+    pub(super) unqueued: HashSet<MessageId>,
+    /// What hooks and the user's own commands tell the model at the next step's beginning.
     pub(super) notes: Vec<String>,
     /// What the user has allowed for the whole session.
     pub(super) grants: Vec<Grant>,
@@ -116,6 +119,8 @@ pub(super) struct Work {
     pub(super) boot_id: Option<String>,
     pub(super) turns: u32,
     pub(super) steps: u32,
+    /// The sessions of all its subagents, those of turns that were taken back included.
+    pub(super) called: BTreeSet<SessionId>,
     /// What all model calls used at most, those of turns that were taken back and those of no turn included.
     pub(super) bill: Bound,
     /// What was taken back and can be brought back, the newest last. A new turn ends that.
@@ -126,6 +131,8 @@ pub(super) struct Work {
     pub(super) focus: Option<String>,
     /// Commands in the background.
     pub(super) tasks: Tasks,
+    /// Commands that the user runs themselves.
+    pub(super) shell: ShellCommands,
     /// How full the context is, and what is not in the transcript any more.
     pub(super) context: Context,
     /// What the model has set itself to do.
@@ -153,6 +160,10 @@ pub(super) struct TurnWork {
     pub(super) spent: Spent,
     /// The same, and the most of what nobody knows.
     pub(super) used: Bound,
+    /// What skills allow until it ends.
+    pub(super) grants: Vec<Grant>,
+    /// Its calls that subagents answer.
+    pub(super) delegated: u32,
     pub(super) failures: u32,
     /// Attempts at the call under way that brought an answer nobody can use.
     pub(super) unusable_replies: u32,
@@ -188,6 +199,10 @@ pub(super) struct Waiting {
     pub(super) spoken: Spoken,
     /// Whether it is the one that tells the model of the folder.
     pub(super) is_first_here: bool,
+    /// How many of its parts, the first, are what hooks said at the session's start.
+    pub(super) hook_notes: usize,
+    /// What was typed, where a command made its words.
+    pub(super) typed: Option<String>,
 }
 
 /// A rewind that was begun.
@@ -239,14 +254,16 @@ pub(super) enum Spoken {
 impl Work {
     /// Takes in something said, which is on record at `seq`. What was said before is not said again.
     pub(super) fn hear(&mut self, phase: Phase, said: &mut Event, seq: Seq) -> Phase {
-        let Event::UserSpoke { message: id, parts, delivery } = said else { return phase };
+        let Event::UserSpoke { message: id, parts, delivery, typed } = said else { return phase };
         if self.heard.get(id) != Some(&seq) {
             return phase;
         }
         let delivery = *delivery;
         let is_first_here = std::mem::take(&mut self.is_new_here);
         // What hooks say at a session's start stands before the words that it starts with.
+        let mut hook_notes = 0;
         if matches!(phase, Phase::Idle | Phase::Held) {
+            hook_notes = self.notes.len();
             parts.splice(0..0, self.notes.drain(..).map(Part::note));
         }
         let message = Message { id: Some(id.clone()), ..Message::new(Role::User, std::mem::take(parts)) };
@@ -259,7 +276,8 @@ impl Work {
             | Phase::Compacting(_, AfterCompaction::Rest) => Spoken::WhileEnding,
             _ => Spoken::Before,
         };
-        self.waiting.push_back(Waiting { message, delivery, spoken, is_first_here });
+        let typed = typed.take();
+        self.waiting.push_back(Waiting { message, delivery, spoken, is_first_here, hook_notes, typed });
         match phase {
             Phase::Idle | Phase::Held => Phase::Due,
             // What is found out now would be of yesterday.
@@ -268,15 +286,49 @@ impl Work {
         }
     }
 
+    /// Takes a message out of the queue again, where no step reads it yet.
+    pub(super) fn unqueue(&mut self, phase: Phase, message: &MessageId) -> Phase {
+        if !self.may_unqueue(&phase, message) {
+            return phase;
+        }
+        let place = self.waiting.iter().position(|waiting| waiting.message.id.as_ref() == Some(message));
+        let Some(taken) = place.and_then(|place| self.waiting.remove(place)) else { return phase };
+        // What came with it comes with the next.
+        self.is_new_here |= taken.is_first_here;
+        let notes = taken.message.parts.into_iter().take(taken.hook_notes).filter_map(|part| match part {
+            Part::Note { text, .. } => Some(text),
+            _ => None,
+        });
+        self.notes.splice(0..0, notes);
+        match phase {
+            Phase::Held | Phase::Due if self.waiting.is_empty() => Phase::Idle,
+            phase => phase,
+        }
+    }
+
+    /// Whether a message can be taken out of the queue. A step that starts because it waits needs it: without it the model
+    /// would be asked to answer its own answer.
+    pub(super) fn may_unqueue(&self, phase: &Phase, message: &MessageId) -> bool {
+        let Some(waiting) = self.waiting.iter().find(|waiting| waiting.message.id.as_ref() == Some(message)) else {
+            return false;
+        };
+        let is_answered = self.transcript.last().is_some_and(|entry| entry.message.role == Role::Assistant);
+        let is_answered = is_answered && phase.next_step().is_some_and(|kind| kind != StepKind::Continue);
+        let mut steering = self.waiting.iter().filter(|waiting| waiting.delivery == Delivery::Steer);
+        !is_answered || waiting.delivery != Delivery::Steer || steering.nth(1).is_some()
+    }
+
     /// Numbers are never given out twice, even where some are missing: turns were taken back, or events were lost.
     pub(super) fn start_turn(&mut self, number: u32, turn: TurnWork, seq: Seq) -> Phase {
         self.turns = number.max(self.turns + 1);
         self.turn = turn;
+        // What the user's own commands change from here on is covered by the turn's last snapshot.
+        self.turn.first_snapshot = self.shell.join_turn();
         if let Some(first) = self.waiting.pop_front() {
             self.push(seq, first.message);
         }
         let phase = match self.turn.policy.steps.max_turns {
-            Some(most) if self.turns > most => {
+            Some(most) if self.turns - self.shell.numbered().min(self.turns) > most => {
                 self.end(Ending::new(TurnEnd::MaxTurns, format!("the session's limit of {most} turns is reached")))
             }
             _ => self.next_step(StepKind::Ordinary),
@@ -684,6 +736,26 @@ impl Work {
         }
     }
 
+    /// A snapshot was taken that no call of a step waits for: of the user's own commands.
+    pub(super) fn put_down(&mut self, phase: Phase, event: &Event) -> Phase {
+        match event {
+            Event::SnapshotTaken { moment, tree, .. } if phase.is_between_turns() => {
+                self.shell.take_snapshot(*moment == Moment::After, tree.as_ref());
+            }
+            Event::SnapshotTaken { moment: Moment::Before, .. } => self.turn.note_snapshot(event),
+            _ => {}
+        }
+        phase
+    }
+
+    /// A command of the user's is over: what the model reads of it stands before its next request.
+    pub(super) fn ran(&mut self, command: &ShellCommand, outcome: &Outcome) {
+        if !command.is_private {
+            self.notes.push(shell::told(command, outcome));
+            self.tasks.read(outcome);
+        }
+    }
+
     /// What hooks tell the model, as a message of its own.
     pub(super) fn push_notes(&mut self, seq: Seq) {
         let notes: Vec<Part> = self.notes.drain(..).map(Part::note).collect();
@@ -711,7 +783,7 @@ impl Work {
             | Decision::ApproveForSession
             | Decision::ApproveLasting(_)
             | Decision::ApproveChanged(_) => self.next_step(StepKind::Ordinary),
-            Decision::Deny(_) | Decision::Unattended => self.end(stuck),
+            Decision::Deny(_) | Decision::Answered(_) | Decision::Unattended | Decision::Expired => self.end(stuck),
         }
     }
 
@@ -737,12 +809,14 @@ impl Work {
                 let grants: Vec<Grant> = rules.0.into_iter().map(grant).collect();
                 self.grants.extend(grants);
             }
-            Decision::Unattended => {
+            // What the model asks a person is no call that needs a yes.
+            _ if batch.is_inquiry(id) => {}
+            Decision::Unattended | Decision::Expired => {
                 if !self.turn.unattended.contains(&call.name) {
                     self.turn.unattended.push(call.name.clone());
                 }
             }
-            Decision::Approve | Decision::ApproveChanged(_) | Decision::Deny(_) => {}
+            Decision::Approve | Decision::ApproveChanged(_) | Decision::Answered(_) | Decision::Deny(_) => {}
         }
     }
 
@@ -793,6 +867,7 @@ impl Work {
     }
 
     pub(super) fn end_turn(&mut self, end: TurnEnd) -> Phase {
+        self.shell.outlive_turn(self.turn.first_snapshot.as_ref());
         let released = self.waiting.iter().any(|waiting| waiting.spoken == Spoken::WhileEnding);
         match end {
             _ if self.waiting.is_empty() => Phase::Idle,
@@ -802,15 +877,25 @@ impl Work {
         }
     }
 
+    /// What was used, and by whom beside the session itself.
+    fn keep_account(&mut self, event: &Event) {
+        self.bill.add(&event.at_most());
+        if let Event::Delegated { child, .. } = event {
+            self.called.insert(child.clone());
+        }
+    }
+
     /// Keeps track of what holds wherever the head is: what was taken back, how the session is called and where it works.
     pub(super) fn remember(&mut self, record: &Record) {
-        self.bill.add(&record.event.at_most());
+        self.keep_account(&record.event);
         self.tasks.hear(record);
+        self.turns = self.turns.max(self.shell.hear(&record.event, self.epoch));
         self.since_opened = match &record.event {
             Event::WriterOpened { .. } => SinceOpened::Nothing,
             Event::HooksRan { point: HookPoint::SessionStart, .. } => SinceOpened::Begun,
             Event::HooksRan { .. }
             | Event::UserSpoke { .. }
+            | Event::UserRan { .. }
             | Event::TurnStarted { .. }
             | Event::TurnResumed { .. } => self.since_opened.max(SinceOpened::Used),
             _ => self.since_opened,
@@ -825,6 +910,7 @@ impl Work {
                 self.heard.entry(message.clone()).or_insert(record.seq);
                 self.context.note_words(message, record.seq);
             }
+            Event::MessageUnqueued { message } => drop(self.unqueued.insert(message.clone())),
             Event::TitleGiven { title, by } if by.names(title) => {
                 self.title = Some(title.clone()).filter(|title| !title.is_empty());
             }
@@ -846,8 +932,8 @@ impl Work {
             }
             // Whether a rewind came to its end is not known; to do it again later could take back what came after it.
             Event::EventLost {} => self.rewinding = None,
-            // Nor where more was said since.
-            Event::TurnStarted { .. } => {
+            // Nor where more was said or run since.
+            Event::TurnStarted { .. } | Event::UserRan { .. } => {
                 self.undone.clear();
                 self.rewinding = None;
             }
@@ -978,6 +1064,8 @@ impl TurnWork {
             kind: StepKind::Ordinary,
             spent: Spent::default(),
             used: Bound::default(),
+            grants: Vec::new(),
+            delegated: 0,
             failures: 0,
             unusable_replies: 0,
             compactions: 0,
@@ -1005,6 +1093,11 @@ impl TurnWork {
         }
     }
 
+    /// Counts a call that a subagent answers.
+    pub(super) fn note_delegated(&mut self, event: &Event) {
+        self.delegated += u32::from(matches!(event, Event::Delegated { .. }));
+    }
+
     /// Counts what a call used, whichever way it ended.
     pub(super) fn pay(&mut self, event: &Event) {
         self.used.add(&event.at_most());
@@ -1016,6 +1109,13 @@ impl TurnWork {
                 self.spend(usage, *cost_micros, at_most.is_some());
             }
             Event::MessageCut { at_most: Some(_), .. } => self.spend(&Usage::default(), None, true),
+            Event::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. } => {
+                self.spent.usage.add(&delegated.usage);
+                self.spent.unpriced_calls += delegated.unpriced_calls;
+                if let Some(cost) = delegated.cost_micros {
+                    *self.spent.cost_micros.get_or_insert(0) += cost;
+                }
+            }
             Event::CompactionFinished { asked: Some(asked), .. }
             | Event::CompactionFailed { asked: Some(asked), .. } => {
                 self.spend(&asked.usage, asked.cost_micros, asked.at_most.is_some());

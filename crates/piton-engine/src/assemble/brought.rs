@@ -1,13 +1,17 @@
-//! What a repository brings along that grants or runs something: its configuration, and the hooks in its settings of Claude
-//! Code. It is inert until the user trusts it: for good, each item in its current form ([`Trust`]), or for one run.
+//! What a repository brings along that grants or runs something: its configuration, the hooks in its settings of Claude
+//! Code, its agents and its skills. It is inert until the user trusts it: for good, each item in its current form ([`Trust`]), or for one run.
 //!
 //! Instruction files are not in it: they are text, and grant nothing.
 
+use super::entries;
 use super::error::AssembleError;
 use super::hooks;
 use super::machine::Machine;
 use super::notice::chain;
+use crate::agents;
+use crate::commands::Command;
 use crate::config::trust::{Item, Kind, PROJECT_FILE, ProjectFile, RunTrust, Standing, Trust, TrustError, repository};
+use crate::skills;
 use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -63,6 +67,11 @@ impl Brought {
             if !matches!(&read, Ok((_, text)) if text.is_empty()) {
                 brought.add(path, read, &trust)?;
             }
+        }
+        let agents = entries::brought::<agents::file::Read>(workspace).into_iter();
+        let skills = entries::brought::<skills::file::Read>(workspace);
+        for (path, read) in agents.chain(skills).chain(entries::brought::<Command>(workspace)) {
+            brought.add(path, read, &trust)?;
         }
         Ok(brought)
     }

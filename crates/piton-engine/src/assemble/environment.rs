@@ -183,9 +183,10 @@ const CLOUD_SECRETS: [&str; 6] = [
     "CLAUDE_CODE_OAUTH_TOKEN",
 ];
 
-/// Whether a provider has its key in this variable: one that is known, or one of the configuration.
+/// Whether a provider, or the search of the web, has its key in this variable: one that is known, or one of the configuration.
 pub(super) fn is_of_provider(name: &OsStr, config: &Config) -> bool {
-    let configured = config.providers.values().filter_map(|server| server.key_variable.as_deref());
+    let search = config.tools.web_search.as_ref().and_then(|search| search.key_variable.as_deref());
+    let configured = config.providers.values().filter_map(|server| server.key_variable.as_deref()).chain(search);
     PROVIDERS.iter().flat_map(|provider| provider.key_variables).copied().chain(configured).any(|key| name == key)
 }
 

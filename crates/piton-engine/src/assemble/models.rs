@@ -6,6 +6,7 @@ use super::notice::Notice;
 use super::trouble::{Context, Trouble};
 use super::{catalogue, keys, server};
 use crate::config::Config;
+use piton_core::effort::Effort;
 use piton_models::model::Model;
 use piton_models::options::Options;
 use piton_models::provider::{self, OpenError, ProviderSpec};
@@ -30,12 +31,21 @@ pub(super) struct Source<'a> {
 }
 
 /// What is wanted of the answers of a session's own models; it wins over what is said of each model.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct Answers {
     pub(super) options: Options,
     pub(super) text_tools: Option<text_tools::Mode>,
     /// What the preset wants where nobody else says anything.
     pub(super) by_preset: Option<text_tools::Mode>,
+}
+
+impl Answers {
+    /// The same with another effort, where one is said.
+    pub(super) fn with_effort(&self, effort: Option<Effort>) -> Self {
+        let mut answers = self.clone();
+        answers.options.effort = effort.or(answers.options.effort);
+        answers
+    }
 }
 
 /// A model that is asked beside the session's own.
@@ -77,10 +87,10 @@ impl Source<'_> {
     /// Who writes titles and who writes summaries, if the configuration names them. What a client wants of answers is meant
     /// for the session's own models.
     pub(super) fn helpers(&self, notices: &mut Vec<Notice>) -> Result<(Helper, Helper), AssembleError> {
-        let mut named = |said: &Option<String>| {
+        let mut helper = |said: &Option<String>| {
             said.as_deref().map(|said| self.named(said, &Answers::default(), notices)).transpose()
         };
-        Ok((named(&self.config.titles.model)?, named(&self.config.compaction.model)?))
+        Ok((helper(&self.config.titles.model)?, helper(&self.config.compaction.model)?))
     }
 
     /// The model of this name.

@@ -13,6 +13,7 @@ use crate::settings::{SandboxSettings, network};
 use piton_core::permission::{self, Action, PermissionMode};
 use piton_core::policy::{Policy, SandboxMode};
 use piton_http::egress::{Egress, HostRule};
+use piton_http::page::PageAddress;
 use piton_sandbox::{Backend, Limits, Reach, Write, carried};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::spawn::{Confined, Confinement, Env, Group, Spawn, Streams, output_within};
@@ -96,7 +97,13 @@ pub fn reach(config: &Config, machine: &Machine) -> permission::Reach {
         read: there(read.concat()),
         never: there(never.concat()),
         home: home.to_string_lossy().into_owned(),
+        hosts: config.sandbox.net.iter().map(|OpenHost(rule)| rule.to_string()).chain(searched(config)).collect(),
     }
+}
+
+/// The host of the search endpoint. The user named it, so that it is not a new one.
+fn searched(config: &Config) -> Option<String> {
+    PageAddress::parse(&config.tools.web_search.as_ref()?.url).ok().map(|address| address.host())
 }
 
 fn write(mode: SandboxMode) -> Option<Write> {
@@ -115,12 +122,44 @@ fn chosen(machine: &Machine, config: &Config, write: Write, backend: Backend) ->
         write,
         carried: carried(&home, &config_home, machine.var("GIT_CONFIG_GLOBAL").map(Path::new)),
         home,
-        read: config.sandbox.read.iter().filter_map(|folder| fs::canonicalize(folder).ok()).collect(),
+        read: [config.sandbox.read.clone(), toolchains(machine)]
+            .concat()
+            .iter()
+            .filter_map(|folder| fs::canonicalize(folder).ok())
+            .collect(),
         hidden: vec![machine.data_dir.clone(), machine.config_file.clone()],
         limits: limits(config),
         egress: egress(config, backend),
         by: runner(machine),
     }
+}
+
+/// Where the environment says that toolchains are: commands are told so, and find them there. Those in the home are shown anyway, and of
+/// `CARGO_HOME` only its packages: there are keys in it, too. A folder that holds the home, or Piton's own data, is none.
+fn toolchains(machine: &Machine) -> Vec<PathBuf> {
+    const WHOLE: [&str; 9] = [
+        "RUSTUP_HOME",
+        "NVM_DIR",
+        "PYENV_ROOT",
+        "RBENV_ROOT",
+        "GOROOT",
+        "JAVA_HOME",
+        "SDKMAN_DIR",
+        "VOLTA_HOME",
+        "ASDF_DATA_DIR",
+    ];
+    const OF_CARGO: [&str; 2] = ["registry", "git"];
+    let home = home(machine);
+    let named = |name: &&str| machine.var(name).map(PathBuf::from);
+    let of_cargo = named(&"CARGO_HOME").into_iter().flat_map(|cargo| OF_CARGO.map(|name| cargo.join(name)));
+    let all = WHOLE.iter().filter_map(named).chain(of_cargo);
+    let is_apart = |folder: &PathBuf| {
+        let holds = [&home, &machine.data_dir, &machine.config_file].into_iter().any(|own| own.starts_with(folder));
+        // The system is shown.
+        let is_elsewhere = !folder.starts_with(&home) && !folder.starts_with("/usr");
+        folder.is_absolute() && folder.is_dir() && is_elsewhere && !holds
+    };
+    all.filter(is_apart).collect()
 }
 
 /// The hosts that are open; `None`: none is.

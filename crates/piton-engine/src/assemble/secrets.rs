@@ -52,7 +52,7 @@ pub fn secrets(config: &Config, machine: &Machine, notices: &mut Vec<Notice>) ->
 
 /// What a session knows of them from its beginning: no keyring is asked and no command run. The keys of models in use, from
 /// wherever, the session knows of the models.
-pub(super) fn of_session(
+pub(super) fn known_at_start(
     config: &Config,
     machine: &Machine,
     wishes: &Wishes,

@@ -20,6 +20,8 @@ pub struct Wishes {
     pub mode: Option<PermissionMode>,
     /// Whether a person sees the notices before anything is done.
     pub is_watched: bool,
+    /// Whether a person or a program may be there to answer what the model asks.
+    pub asks_people: bool,
     /// Whether to trust the repository's hooks in their current form.
     pub trust_hooks: bool,
     /// Whether secrets are left in what is kept, shown and sent.
@@ -35,9 +37,28 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// What a session keeps of a permission mode and tools that a client switched it to.
+    /// A flag that says who runs the session counts no more: a person has said otherwise since.
+    pub fn forget_agent(&mut self) {
+        self.flags.retain(|flag| !flag.sets("agent"));
+    }
+
+    /// Whether a flag says who runs the session.
+    pub(super) fn say_agent(&self) -> bool {
+        self.flags.iter().any(|flag| flag.sets("agent"))
+    }
+
+    /// Whether a flag says how much the session's models think.
+    pub(super) fn say_effort(&self) -> bool {
+        let says =
+            |flag: &Flag| matches!(flag, Flag::Key { key: ["answers", "effort"], .. }) || flag.sets("answers.effort");
+        self.flags.iter().any(says)
+    }
+
+    /// What a session keeps of a permission mode, an effort and tools that a client switched it to.
     pub fn kept(&self) -> Configure {
-        let Configure { mode, tools, .. } = &self.had;
-        Configure { model: None, mode: mode.filter(|_| self.mode.is_none()), tools: tools.clone() }
+        let Configure { mode, effort, tools, .. } = &self.had;
+        let effort = effort.filter(|_| !self.say_effort());
+        let mode = mode.filter(|_| self.mode.is_none());
+        Configure { mode, effort, tools: tools.clone(), ..Configure::default() }
     }
 }

@@ -136,6 +136,17 @@ impl Config {
         if self.otel.endpoint.as_deref().is_some_and(|endpoint| !is_address(endpoint)) {
             return Some(Mistake::new(["otel", "endpoint"], ADDRESS));
         }
+        if let Some(search) = &self.tools.web_search {
+            let way = |key| ["tools", "web_search", key];
+            let (has_words, names_key) = (search.url.contains("{query}"), search.uses_key());
+            if !has_words || !is_address(&search.url.replace("{query}", "x").replace("{key}", "x")) {
+                return Some(Mistake::new(way("url"), format!("{ADDRESS}, with {{query}} where the words belong")));
+            }
+            if names_key != search.key_variable.is_some() {
+                let what = "and {key} in the url or in a header belong together: one says where the key is, the other where it goes";
+                return Some(Mistake::new(way("key_variable"), what));
+            }
+        }
         let is_odd = |said: &Option<String>| said.as_deref().is_some_and(|url| !is_address(url));
         let (name, _) = self.providers.iter().find(|(_, server)| is_odd(&server.base_url))?;
         Some(Mistake::new(["providers", name.as_str(), "base_url"], ADDRESS))

@@ -8,12 +8,12 @@
 //! trusted hides one that is, wherever it lies; and one that was trusted and is changed or gone is never passed over in
 //! silence.
 
+use crate::list_file::{ListFile, Lock};
 use piton_tools::private;
 use piton_tools::regular;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where a repository has its configuration, below its root.
@@ -48,6 +48,28 @@ pub enum Kind {
     Settings,
     /// The hooks in a settings file of Claude Code's.
     Hooks,
+    /// A file that describes an agent.
+    Agent,
+    /// A slash command.
+    Command,
+    /// A skill, with the files beside it.
+    Skill,
+}
+
+impl Kind {
+    /// So many of it, in words.
+    pub fn words(self, count: usize) -> &'static str {
+        match (self, count) {
+            (Self::Settings, _) => "settings",
+            (Self::Hooks, _) => "hooks",
+            (Self::Agent, 1) => "agent",
+            (Self::Agent, _) => "agents",
+            (Self::Command, 1) => "command",
+            (Self::Command, _) => "commands",
+            (Self::Skill, 1) => "skill",
+            (Self::Skill, _) => "skills",
+        }
+    }
 }
 
 /// One thing that a repository brings along, in its current form.
@@ -72,6 +94,9 @@ impl Item {
         match self.kind {
             Kind::Settings => self.hash.clone(),
             Kind::Hooks => format!("hooks:{}", self.hash),
+            Kind::Agent => format!("agent:{}", self.hash),
+            Kind::Command => format!("command:{}", self.hash),
+            Kind::Skill => format!("skill:{}", self.hash),
         }
     }
 
@@ -107,7 +132,7 @@ pub enum RunTrust {
 /// The list of what is trusted, in the user's data folder.
 #[derive(Debug)]
 pub struct Trust {
-    file: PathBuf,
+    file: ListFile,
 }
 
 /// Why the list could not be read or written.
@@ -129,7 +154,7 @@ struct List {
 impl Trust {
     /// The list in this data folder. There need not be one yet.
     pub fn in_folder(data_dir: &Path) -> Self {
-        Self { file: data_dir.join("trust.json") }
+        Self { file: ListFile::new(data_dir.join("trust.json")) }
     }
 
     /// What counted of an item when it was trusted last; `None` where that is not known.
@@ -145,12 +170,18 @@ impl Trust {
 
     /// Where the texts of what was trusted are kept, by their hashes.
     fn texts(&self) -> PathBuf {
-        self.file.with_file_name("trusted")
+        self.file.path().with_file_name("trusted")
     }
 
     /// Whether the user trusts an item in its current form, or did in another.
     pub fn standing(&self, item: &Item) -> Result<Standing, TrustError> {
         Ok(self.read()?.standing(item))
+    }
+
+    /// The same for many: the list is read once.
+    pub fn standings(&self) -> Result<impl Fn(&Item) -> Standing, TrustError> {
+        let list = self.read()?;
+        Ok(move |item: &Item| list.standing(item))
     }
 
     /// What holds in a folder. Whatever the user has trusted holds there if it lies in the folder or above it, through
@@ -179,60 +210,39 @@ impl Trust {
 
     /// From now on the user trusts this; `contents` is what counts of it.
     pub fn give(&self, item: &Item, contents: &[u8]) -> Result<(), TrustError> {
-        let _lock = self.lock()?;
+        let lock = self.file.lock().map_err(|what| self.error(what))?;
         let mut list = self.read()?;
         // It serves to show what was changed, later: without it all is shown.
         let _ =
             private::make_folder(&self.texts()).and_then(|()| private::write(&self.texts().join(&item.hash), contents));
         list.trusted.insert(item.path.clone(), item.listed());
-        self.write(&list)
+        self.write(&list, &lock)
     }
 
     /// From now on the user does not. Whether this changes anything.
     pub fn take_back(&self, path: &Path) -> Result<bool, TrustError> {
-        let _lock = self.lock()?;
+        let lock = self.file.lock().map_err(|what| self.error(what))?;
         let mut list = self.read()?;
         let had = list.trusted.remove(path).is_some();
         if had {
-            self.write(&list)?;
+            self.write(&list, &lock)?;
         }
         Ok(had)
     }
 
-    /// Held from reading the list until it is written: what two processes are told at once must both be on it.
-    fn lock(&self) -> Result<File, TrustError> {
-        let folder = self.file.parent().unwrap_or(Path::new("."));
-        let locked = private::make_folder(folder)
-            .and_then(|()| private::create(&self.file.with_extension("lock")))
-            .and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|error| self.error(format!("cannot be locked: {error}")))
-    }
-
     fn read(&self) -> Result<List, TrustError> {
-        match regular::whole(&self.file, regular::SETTINGS_BYTES) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-                self.error(format!("cannot be understood ({error}). Remove it, and trust again what should be trusted"))
-            }),
-            // That a data folder is none is found out by whoever needs to write there.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(List::default()),
-            Err(error) => Err(self.error(format!("cannot be read: {error}"))),
-        }
+        let Some(bytes) = self.file.bytes().map_err(|what| self.error(what))? else { return Ok(List::default()) };
+        serde_json::from_slice(&bytes).map_err(|error| {
+            self.error(format!("cannot be understood ({error}). Remove it, and trust again what should be trusted"))
+        })
     }
 
-    fn write(&self, list: &List) -> Result<(), TrustError> {
-        let json = serde_json::to_vec_pretty(list).map_err(|error| self.error(error.to_string()))?;
-        // Nobody else writes there: this is only called with the lock.
-        let unfinished = self.file.with_extension("tmp");
-        let written = private::create(&unfinished).and_then(|mut file| {
-            file.write_all(&json)?;
-            file.sync_all()?;
-            std::fs::rename(&unfinished, &self.file)
-        });
-        written.map_err(|error| self.error(format!("cannot be written: {error}")))
+    fn write(&self, list: &List, lock: &Lock) -> Result<(), TrustError> {
+        self.file.write(list, lock).map_err(|what| self.error(what))
     }
 
     fn error(&self, what: String) -> TrustError {
-        TrustError { file: self.file.clone(), what }
+        TrustError { file: self.file.path().to_owned(), what }
     }
 }
 

@@ -10,8 +10,10 @@ use piton_core::branch;
 use piton_core::budget::dollars;
 use piton_core::event::{Event, Given, GivenKind, Record, StepKind};
 use piton_core::ids::TimeMs;
+use piton_core::inquiry::planning;
 use piton_core::limits::{BUDGET_NEARLY_SPENT_PERCENT, STEPS_NEARLY_SPENT};
 use piton_core::message::Part;
+use piton_core::permission::PermissionMode;
 use piton_core::policy::LastStep;
 use piton_core::tokens::estimate;
 use piton_core::turn::State;
@@ -51,6 +53,8 @@ pub(crate) struct Notes {
     told: HashSet<GivenKind>,
     /// Bytes of instructions that it has.
     instruction_bytes: usize,
+    /// It was told of plan mode, and not yet that this is over.
+    is_planning: bool,
 }
 
 impl Notes {
@@ -71,6 +75,8 @@ impl Notes {
             Event::ContextGiven { items } => items.iter().for_each(|item| self.hear_of(item)),
             Event::CallSettled { outcome, .. } => {
                 self.touched.extend(outcome.files().map(|file| PathBuf::from(file.path)));
+                // Its outcome says so.
+                self.is_planning &= !planning::is_approved(outcome);
             }
             // The beginning is summed up with the rest, and instructions are not for a summary.
             Event::CompactionFinished { .. } => {
@@ -98,6 +104,14 @@ impl Notes {
             }
             (GivenKind::Reference, Some(path)) => self.touched.push(PathBuf::from(path)),
             (kind @ (GivenKind::BudgetNear | GivenKind::StepsNear), _) => drop(self.told.insert(kind)),
+            (kind @ GivenKind::PlanMode, _) => {
+                self.told.insert(kind);
+                self.is_planning = true;
+            }
+            (GivenKind::PlanModeOver, _) => {
+                self.told.remove(&GivenKind::PlanMode);
+                self.is_planning = false;
+            }
             (_, _) => {}
         }
     }
@@ -123,7 +137,7 @@ impl Notes {
     pub(crate) fn at_step(
         &mut self,
         session: &State,
-        kind: StepKind,
+        (kind, plans): (StepKind, bool),
         now_ms: TimeMs,
         environment: Option<&str>,
         instructions: Option<&Instructions>,
@@ -147,10 +161,21 @@ impl Notes {
         ended_tasks(session, &mut addition);
         self.budget_near(session, now_ms, &mut addition);
         self.steps_near(session, &mut addition);
+        self.plan_mode(session, plans, is_forgotten, &mut addition);
         if let Some(text) = session.todo().reminder(is_forgotten) {
             addition.add_one(GivenKind::Todo, text);
         }
         addition
+    }
+
+    /// In which mode the model works, where it could not know: said in each turn of plan mode, and once where that was left.
+    fn plan_mode(&self, session: &State, plans: bool, is_forgotten: bool, addition: &mut Addition) {
+        let is_told = self.told.contains(&GivenKind::PlanMode) && !is_forgotten;
+        if plans && !is_told {
+            addition.add_one(GivenKind::PlanMode, planning::IN_PLAN.to_owned());
+        } else if self.is_planning && !plans && session.policy().mode != PermissionMode::Plan {
+            addition.add_one(GivenKind::PlanModeOver, planning::OVER.to_owned());
+        }
     }
 
     /// Instructions in the folders of files that were touched.

@@ -17,7 +17,7 @@ use piton_core::reference::{self, Reference, ShownFile, Style};
 use piton_core::tokens::Family;
 use piton_tools::files::{Files, Found as Kind, Next};
 use piton_tools::ledger::hash_of;
-use piton_tools::read::{image_type, is_binary};
+use piton_tools::read::{image_type, is_binary, picture_fault};
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
@@ -424,6 +424,10 @@ impl ReferenceReader<'_> {
             return Err(format!("it has {} bytes, {IMAGE_BYTES} are taken", file.size));
         }
         let media_type = image_type(&file.bytes).ok_or("it is no PNG, JPEG, GIF or WebP picture")?;
+        // It would be refused, with every request after it.
+        if let Some(fault) = picture_fault(media_type, &file.bytes) {
+            return Err(fault.to_owned());
+        }
         let data = BASE64_STANDARD.encode(&file.bytes);
         Ok((Part::Image { media_type: media_type.to_owned(), data }, file.size))
     }

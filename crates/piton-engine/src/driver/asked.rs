@@ -2,18 +2,18 @@
 
 use super::line::{NewPrompt, Waiting};
 use super::{Driver, Stage};
-use crate::error::EngineError;
+use crate::error::{EngineError, ShellError};
 use crate::inbox::{Asked, Asker};
-use crate::jobs::{Key, SideJob, UserMessage, answer, find_answer, fork, title};
+use crate::jobs::{Called, Key, SideJob, UserMessage, Writer, answer, find_answer, fork, may_run, title};
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
-use piton_core::event::{Answerer, Canceller, Event, TitledBy};
-use piton_core::ids::{MessageId, Seq};
+use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
+use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::permission::Rules;
 use piton_core::question::{Decision, Lasting};
 use std::path::Path;
 
 /// Messages that may wait for a turn to take them up. A person has a handful; a program that sends more does not listen.
-const MOST_WAITING: usize = 64;
+pub(super) const MOST_WAITING: usize = 64;
 /// Bytes of one message, its images included: as much as a line of the control socket.
 const PROMPT_BYTES: usize = 16 << 20;
 
@@ -38,6 +38,7 @@ impl Driver {
                 self.cancel(Canceller::User);
                 self.wait_for_turn(asker);
             }
+            Request::Unqueue { message } => self.unqueue(message.as_ref(), asker),
             Request::Answer(answer) => self.answered(answer, asker),
             Request::Pause {} => self.pause_for(true, &asker),
             Request::Continue {} => self.pause_for(false, &asker),
@@ -55,10 +56,16 @@ impl Driver {
                 self.askers.tell_when_durable(asker, Reply::Renamed { seq: self.recorder.last_seq() });
             }
             Request::Revoke { tools } => {
+                self.services.nursery.ask_all(&Request::Revoke { tools: tools.clone() });
                 self.record(Event::GrantsRevoked { tools });
                 self.askers.tell_when_durable(asker, Reply::Revoked { seq: self.recorder.last_seq() });
             }
             Request::Configure(changed) => self.configure(changed, asker),
+            Request::Background { call } => {
+                let calls = self.jobs.leave(|id| call.as_ref().is_none_or(|call| call == id));
+                asker.tell(Reply::Leaving { calls });
+            }
+            Request::Shell { command, keep_from_model } => self.shell(command, keep_from_model, asker),
             Request::Fork { at } => {
                 let task = fork(at, asker, &self.context());
                 self.jobs.put_ready(Key::Side(SideJob::Fork), task);
@@ -66,6 +73,31 @@ impl Driver {
             Request::Look {} => asker.tell(Reply::Seen(Box::new(self.services.bus.now()))),
             unknown => asker.refuse(EngineError::Unknown(format!("{unknown:?}"))),
         }
+    }
+
+    /// Runs a command of the user's own. A rewind that is under way, or a compaction, has the workspace or the conversation
+    /// to itself.
+    fn shell(&mut self, command: String, keep_from_model: bool, asker: Asker) {
+        if self.session.is_compacting_at_rest() {
+            return asker.refuse(ShellError::Compacting);
+        }
+        if self.is_rewinding() {
+            return asker.refuse(ShellError::Rewinding);
+        }
+        if self.askers.commands() >= MOST_WAITING {
+            return asker.refuse(ShellError::TooMany { most: MOST_WAITING });
+        }
+        if let Err(error) = may_run(&command, Writer::Person, &self.context()) {
+            asker.refuse(error);
+            return self.leave_if_answered();
+        }
+        let settings = &self.services.settings;
+        let takes_snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
+        let event = self.session.user_ran(command, keep_from_model, takes_snapshots, None);
+        if let Event::UserRan { call, .. } = &event {
+            self.askers.wait_for_command(call.clone(), asker);
+        }
+        self.record(event);
     }
 
     fn prompted(&mut self, prompt: &Prompt, asker: Asker) {
@@ -86,12 +118,18 @@ impl Driver {
         if prompt.delivery == When::Interrupt {
             self.cancel(Canceller::User);
         }
+        let called =
+            prompt.command.clone().map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None }));
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
-        self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery }, wait, asker });
+        self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery, called }, wait, asker });
     }
 
     /// A prompt that is repeated waits for the same turn.
-    fn heard_before(&mut self, message: MessageId, seq: Seq, wait: bool, asker: Asker) {
+    pub(super) fn heard_before(&mut self, message: MessageId, seq: Seq, wait: bool, asker: Asker) {
+        if self.session.was_unqueued(&message) {
+            asker.refuse(EngineError::TakenBack);
+            return self.leave_if_answered();
+        }
         if self.session.is_at_rest() {
             asker.tell(Reply::Accepted(piton_core::client::Accepted { message, seq }));
             asker.refuse(EngineError::AtRest);
@@ -111,17 +149,25 @@ impl Driver {
 
     fn pause_for(&mut self, paused: bool, asker: &Asker) {
         self.pause(paused);
+        self.services.nursery.ask_all(&if paused { Request::Pause {} } else { Request::Continue {} });
         asker.tell(Reply::State { paused });
     }
 
     fn answered(&mut self, given: Answer, asker: Asker) {
         let Answer { subject, decision, shown } = given;
+        if let Subject::Child { session, subject: own } = &subject {
+            let answer = Answer { subject: Subject::clone(own), decision, shown };
+            return self.answered_child(session, Request::Answer(answer), asker);
+        }
         let Some(open) = self.session.question(&subject) else {
             let task = find_answer(subject, asker, &self.context());
             return self.jobs.put_ready(Key::Side(SideJob::Find), task);
         };
         if shown.is_some_and(|shown| shown != open.shown) {
             return asker.refuse(EngineError::OtherQuestion { subject });
+        }
+        if let Some(why) = open.refuses(&decision) {
+            return asker.refuse(EngineError::NoAnswer(why));
         }
         if let Decision::ApproveLasting(lasting) = decision
             && let Err(error) = self.keep(lasting, &open.grants(&decision))
@@ -131,6 +177,27 @@ impl Driver {
         let event = answer(subject, decision, Answerer::User, &self.context());
         self.record(event);
         self.askers.tell_when_durable(asker, Reply::Answered { seq: self.recorder.last_seq() });
+    }
+
+    /// Passes on what is for a subagent, and what that answers.
+    fn answered_child(&self, child: &SessionId, request: Request, asker: Asker) {
+        let Some(mut asking) = self.services.nursery.ask(child, request) else {
+            return asker.refuse(EngineError::NotAtWork(child.clone()));
+        };
+        let session = child.clone();
+        let named = move |subject| Subject::Child { session: session.clone(), subject: Box::new(subject) };
+        tokio::spawn(async move {
+            match asking.next().await {
+                Ok(Reply::NotOpen { subject, given, by }) => {
+                    asker.tell(Reply::NotOpen { subject: named(subject), given, by });
+                }
+                Ok(reply) => asker.tell(reply),
+                Err(EngineError::OtherQuestion { subject }) => {
+                    asker.refuse(EngineError::OtherQuestion { subject: named(subject) });
+                }
+                Err(error) => asker.refuse(error),
+            }
+        });
     }
 
     /// Keeps what a person has allowed for longer than the session, before it is on record that they did.

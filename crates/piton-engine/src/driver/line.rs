@@ -2,19 +2,23 @@
 //! a person wants between turns. Each is done when it is at the front; what has no order among them, such as a cancel or an
 //! answer, passes them by.
 
+use super::filling::Filling;
 use super::{Driver, Stage};
 use crate::error::{CompactError, ConfigureError, EngineError, RewindError};
 use crate::inbox::Asker;
 use crate::jobs::{
-    AtRest, Key, Opening, Rewinds, STOPPED, SideJob, UserMessage, begin, hear, open_models, plan, summary_at_rest, vet,
+    AtRest, Expanding, Key, Opening, Rewinds, STOPPED, SideJob, UserMessage, begin, hear, open_models, plan,
+    summary_at_rest, vet,
 };
 use crate::settings::OpenedModels;
 use crate::store::StoreError;
-use piton_core::client::{Compact, Configure, Configured, Reply, Report, Scope};
-use piton_core::configure::is_every;
+use piton_core::client::{Compact, Configure, Configured, Reply, Report, Request, Scope};
+use piton_core::configure::{BUILD, PLAN, is_every};
 use piton_core::event::{ChangedBy, Direction, Event, Rewind, Trigger, TurnEnd};
 use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
+use piton_core::inquiry::planning::{self, Approval};
+use piton_core::permission::PermissionMode;
 use std::collections::VecDeque;
 
 /// Something said, and who waits for its answer.
@@ -31,9 +35,8 @@ pub(super) struct Line {
 
 pub(super) enum Waiting {
     Prompt {
-        id: MessageId,
-        /// `None` while hooks see it, or what it refers to is read.
-        message: Option<UserMessage>,
+        message: UserMessage,
+        progress: Progress,
         wait: bool,
         asker: Asker,
     },
@@ -62,6 +65,25 @@ pub(super) enum Waiting {
     },
 }
 
+/// How far a prompt is.
+pub(super) enum Progress {
+    /// It was said.
+    Said,
+    /// Its command is looked for, which arrives here.
+    Expanding(Expanding),
+    /// Its command was found: what its template runs is run.
+    Filling(Filling),
+    /// Hooks see it, or what it refers to is read.
+    Vetting,
+}
+
+impl Progress {
+    /// Whether a job is at it.
+    pub(super) fn has_job(&self) -> bool {
+        matches!(self, Self::Expanding(_) | Self::Vetting)
+    }
+}
+
 impl Waiting {
     fn asker(&self) -> &Asker {
         match self {
@@ -83,6 +105,11 @@ impl Line {
         Self { waiting: VecDeque::new() }
     }
 
+    /// What is at the front.
+    pub(super) fn front(&mut self) -> Option<&mut Waiting> {
+        self.waiting.front_mut()
+    }
+
     /// Takes out what is at the front.
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         self.waiting.pop_front()
@@ -93,6 +120,27 @@ impl Line {
         self.waiting.iter().filter(|waiting| waiting.is_prompt()).count()
     }
 
+    /// Takes out the prompt of this id, or all prompts.
+    pub(super) fn take_prompts(&mut self, id: Option<&MessageId>) -> Vec<Waiting> {
+        let is_meant = |waiting: &Waiting| match waiting {
+            // What it runs would run for nobody.
+            Waiting::Prompt { progress: Progress::Filling(filling), .. } if filling.is_running() => false,
+            Waiting::Prompt { message, .. } => id.is_none_or(|id| message.id == *id),
+            _ => false,
+        };
+        let (taken, kept): (VecDeque<_>, VecDeque<_>) = self.waiting.drain(..).partition(is_meant);
+        self.waiting = kept;
+        taken.into()
+    }
+
+    /// Whether a command runs for the prompt of this id.
+    pub(super) fn runs_for(&self, id: &MessageId) -> bool {
+        self.waiting.iter().any(|waiting| match waiting {
+            Waiting::Prompt { message, progress: Progress::Filling(_), .. } => message.id == *id,
+            _ => false,
+        })
+    }
+
     /// Whoever waits for what nobody does any more.
     pub(super) fn take_askers(&mut self) -> Vec<Asker> {
         self.waiting.drain(..).map(|waiting| waiting.asker().clone()).collect()
@@ -100,7 +148,13 @@ impl Line {
 
     /// Whether a client of this process waits.
     pub(super) fn is_awaited(&self) -> bool {
-        self.waiting.iter().any(|waiting| waiting.asker().is_local())
+        // What a command has run must not run again for whoever says it to the next writer.
+        let is_filled = |message: &UserMessage| message.called.as_ref().is_some_and(|called| called.text.is_some());
+        self.waiting.iter().any(|waiting| match waiting {
+            Waiting::Prompt { progress: Progress::Filling(_), .. } => true,
+            Waiting::Prompt { message, asker, .. } => asker.is_local() || is_filled(message),
+            waiting => waiting.asker().is_local(),
+        })
     }
 }
 
@@ -109,15 +163,17 @@ impl Driver {
     pub(super) fn speak(&mut self, prompt: NewPrompt) {
         let NewPrompt { message, wait, asker } = prompt;
         let id = message.id.clone();
-        let has_to_wait =
-            self.awaits_start_hooks() || self.services.hooks.want(HookPoint::Prompt) || !self.line.waiting.is_empty();
+        let has_to_wait = message.command().is_some()
+            || self.awaits_start_hooks()
+            || self.services.hooks.want(HookPoint::Prompt)
+            || !self.line.waiting.is_empty();
         let heard = if has_to_wait { Err(message) } else { hear(message, &self.context()) };
         match heard {
             Ok(events) => {
                 self.record_all(events);
                 self.askers.wait_for_answer(id, self.recorder.last_seq(), wait, asker);
             }
-            Err(message) => self.queue(Waiting::Prompt { id, message: Some(message), wait, asker }),
+            Err(message) => self.queue(Waiting::Prompt { message, progress: Progress::Said, wait, asker }),
         }
     }
 
@@ -139,12 +195,31 @@ impl Driver {
         self.move_up();
     }
 
-    /// Changes how the turns to come are run, once what was asked before is done.
+    /// Changes how the session is run, once what was asked before is done. A permission mode alone waits for nothing but
+    /// other changes: whoever sets it means the next call.
     pub(super) fn configure(&mut self, changed: Configure, asker: Asker) {
         if let Err(error) = self.check_change(&changed) {
             return asker.refuse(error);
         }
+        let only_mode = Configure { mode: changed.mode, ..Configure::default() };
+        let is_mode = changed == only_mode;
+        let changed = self.with_agent(changed);
+        let is_mode = is_mode && self.services.settings.opens_for(&changed).is_none();
+        let has_changes = self.line.waiting.iter().any(|waiting| matches!(waiting, Waiting::Change { .. }));
+        if is_mode && !has_changes {
+            return self.change(changed, None, Vec::new(), asker);
+        }
         self.queue(Waiting::Change { changed, opening: None, asker });
+    }
+
+    /// A change with what it means for the session's agent: who plans is left with the mode `plan`, and an agent brings its mode.
+    fn with_agent(&self, mut changed: Configure) -> Configure {
+        let settings = self.next_settings.as_ref().unwrap_or(&self.services.settings);
+        let leaves_plan = changed.mode.is_some_and(|mode| mode != PermissionMode::Plan) && settings.agent.name == PLAN;
+        if leaves_plan && changed.agent.is_none() {
+            changed.agent = Some(BUILD.to_owned());
+        }
+        settings.with_agents(changed)
     }
 
     fn check_change(&self, changed: &Configure) -> Result<(), ConfigureError> {
@@ -152,8 +227,12 @@ impl Driver {
         if changed.is_empty() {
             return Err(ConfigureError::Nothing);
         }
-        if changed.model.is_some() && settings.model_source.is_none() {
+        let opens = changed.model.is_some() || changed.effort.is_some();
+        if opens && settings.model_source.is_none() {
             return Err(ConfigureError::NoSource);
+        }
+        if let Some(agent) = &changed.agent {
+            settings.agents.of_session(agent).map_err(ConfigureError::NoSuchAgent)?;
         }
         let named = changed.tools.iter().filter(|tools| !is_every(tools)).flatten();
         let specs = settings.tools.specs();
@@ -203,9 +282,14 @@ impl Driver {
             match self.line.waiting.front_mut() {
                 None => return,
                 Some(Waiting::Prompt { .. }) if awaits_start_hooks => return self.run_start_hooks(),
-                Some(Waiting::Prompt { message, asker, .. }) => {
-                    let Some(message) = message.take() else { return };
-                    let asker = asker.clone();
+                Some(Waiting::Prompt { message, .. }) if message.command().is_some() => {
+                    if !self.fill() {
+                        return;
+                    }
+                }
+                Some(Waiting::Prompt { message, progress, asker, .. }) => {
+                    *progress = Progress::Vetting;
+                    let (message, asker) = (message.clone(), asker.clone());
                     let task = vet(message, asker, &self.context());
                     return self.jobs.put_ready(Key::Side(SideJob::Line), task);
                 }
@@ -217,19 +301,29 @@ impl Driver {
                 }
                 Some(Waiting::Change { changed, opening, .. }) => {
                     let source = self.services.settings.model_source.clone();
-                    if let (Some(names), Some(source)) = (&changed.model, source) {
-                        let (task, arriving) = open_models(names.clone(), source);
+                    let settings = self.next_settings.as_ref().unwrap_or(&self.services.settings);
+                    if let (Some((names, effort)), Some(source)) = (settings.opens_for(changed), source) {
+                        let (task, arriving) = open_models(names, effort, source);
                         *opening = Some(arriving);
                         return self.jobs.put_ready(Key::Side(SideJob::Line), task);
                     }
                     if let Some(Waiting::Change { changed, asker, .. }) = self.line.waiting.pop_front() {
-                        self.change(changed, None, asker);
+                        self.change(changed, None, Vec::new(), asker);
                     }
                 }
                 Some(Waiting::Plan { asker, .. } | Waiting::Rewind { asker, .. }) if !self.session.is_at_rest() => {
                     asker.refuse(RewindError::MidTurn);
                     self.line.waiting.pop_front();
                 }
+                // A command came between.
+                Some(Waiting::Plan { asker, .. } | Waiting::Rewind { asker, .. })
+                    if self.session.shell().is_open() && self.session.rewinding().is_none() =>
+                {
+                    asker.refuse(RewindError::Shell);
+                    self.line.waiting.pop_front();
+                }
+                // The snapshot after it is taken; with it this is looked at again.
+                Some(Waiting::Plan { .. } | Waiting::Rewind { .. }) if self.session.shell().is_unsealed() => return,
                 Some(Waiting::Plan { direction, turns, scope, asker }) => {
                     let (direction, turns, scope, asker) = (*direction, *turns, *scope, asker.clone());
                     let task = plan(direction, turns, scope, asker, &self.context());
@@ -270,8 +364,12 @@ impl Driver {
             self.move_up();
             return Ok(());
         }
+        if self.expanded() {
+            self.move_up();
+            return Ok(());
+        }
         let is_done = |waiting: &mut Waiting| match waiting {
-            Waiting::Prompt { message, .. } => message.is_none(),
+            Waiting::Prompt { progress, .. } => progress.has_job(),
             Waiting::Change { opening, .. } => opening.is_some(),
             Waiting::Plan { .. } => true,
             Waiting::Compact { .. } | Waiting::Rewind { .. } => false,
@@ -282,13 +380,18 @@ impl Driver {
         events.retain(|event| !matches!(event, Event::UserSpoke { message, .. } if self.session.has_heard(message)));
         self.record_all(events);
         match done {
-            Some(Waiting::Prompt { id, wait, asker, .. }) if is_heard => {
-                self.askers.wait_for_answer(id, self.recorder.last_seq(), wait, asker);
+            Some(Waiting::Prompt { message, wait, asker, .. }) if is_heard => {
+                self.askers.wait_for_answer(message.id, self.recorder.last_seq(), wait, asker);
             }
             Some(Waiting::Change { changed, opening, asker }) => {
                 let opened = opening.and_then(|mut opening| opening.try_recv().ok());
                 match opened.unwrap_or_else(|| Err("it was aborted".to_owned())) {
-                    Ok(opened) => self.change(changed, Some(opened), asker),
+                    Ok(opened) => self.change(changed, Some(opened), Vec::new(), asker),
+                    // An agent's model is a wish; a person's is not.
+                    Err(why) if changed.agent.is_some() && changed.model.is_none() && changed.effort.is_none() => {
+                        let notice = format!("the model of the agent {} cannot be asked: {why}", changed.agent());
+                        self.change(changed, None, vec![notice], asker);
+                    }
                     Err(why) => asker.refuse(ConfigureError::Model(why)),
                 }
                 self.leave_if_answered();
@@ -300,20 +403,93 @@ impl Driver {
         Ok(())
     }
 
-    /// Puts a change on record. A turn under way keeps what it began with.
-    fn change(&mut self, mut changed: Configure, mut opened: Option<OpenedModels>, asker: Asker) {
-        changed.model = opened.as_ref().map(OpenedModels::names);
-        let notices = opened.as_mut().map(|opened| std::mem::take(&mut opened.notices)).unwrap_or_default();
-        let mut settings = self.next_settings.take().unwrap_or_else(|| self.services.settings.clone());
-        settings.configure(&changed, opened);
-        self.next_settings = Some(settings);
-        let after_turn = self.session.is_in_turn();
-        if !after_turn {
+    /// Puts a change on record. A turn under way goes by what it can of it, and keeps the models, tools and agent it began with.
+    fn change(
+        &mut self,
+        mut changed: Configure,
+        mut opened: Option<OpenedModels>,
+        mut notices: Vec<String>,
+        asker: Asker,
+    ) {
+        notices.extend(opened.as_mut().map(|opened| std::mem::take(&mut opened.notices)).unwrap_or_default());
+        match opened.as_mut() {
+            Some(opened) if changed.model.is_some() => changed.model = Some(opened.names()),
+            // Only the effort is another one.
+            Some(opened) if changed.agent.is_none() => (opened.system, opened.env, opened.retry) = (None, None, None),
+            Some(_) | None => {}
+        }
+        let (at_once, after_turn) = self.apply_change(&changed, opened);
+        self.record(Event::SettingsChanged { changed: changed.clone(), by: ChangedBy::User, at_once });
+        let configured = Configured { seq: self.recorder.last_seq(), changed, at_once, after_turn, notices };
+        self.askers.tell_when_durable(asker, Reply::Configured(configured));
+    }
+
+    /// Goes by a change from here on: whether a turn under way takes some of it, and whether some of it waits for that turn's end.
+    fn apply_change(&mut self, changed: &Configure, opened: Option<OpenedModels>) -> (bool, bool) {
+        let in_turn = self.session.is_in_turn();
+        // Models that wait for the turn's end are what an effort was said of.
+        let is_pending = in_turn && self.next_settings.is_some();
+        let displaced = self.next_settings.as_ref().unwrap_or(&self.services.settings).displaced_by(changed);
+        let (now, later) = changed.split();
+        if let Some(mode) = now.mode.filter(|_| in_turn) {
+            let changed = Configure { mode: Some(mode), ..Configure::default() };
+            self.services.nursery.ask_all(&Request::Configure(changed));
+        }
+        if in_turn {
+            let mut settings = self.services.settings.clone();
+            let is_effort = changed.model.is_none() && changed.agent.is_none();
+            let for_now = opened.clone().filter(|_| is_effort && !is_pending);
+            settings.configure(&Configure { effort: now.effort.filter(|_| !is_pending), ..now.clone() }, for_now);
+            settings.displaced.mode = displaced;
+            let begins_to_plan = settings.plans() && !self.services.settings.plans();
+            self.services.take(settings);
+            // Its tool is there at once. When it is over, the turn keeps it: another beginning would be paid anew.
+            if begins_to_plan {
+                self.offer_anew();
+            }
+        }
+        let after_turn = in_turn && (!later.is_empty() || (is_pending && now.effort.is_some()));
+        if !in_turn || after_turn || is_pending {
+            let mut settings = self.next_settings.take().unwrap_or_else(|| self.services.settings.clone());
+            settings.configure(changed, opened);
+            settings.displaced.mode = displaced;
+            self.next_settings = Some(settings);
+        }
+        if !in_turn {
             self.settle_settings();
         }
-        self.record(Event::SettingsChanged { changed: changed.clone(), by: ChangedBy::User });
-        let configured = Configured { seq: self.recorder.last_seq(), changed, after_turn, notices };
-        self.askers.tell_when_durable(asker, Reply::Configured(configured));
+        (in_turn && !now.is_empty(), after_turn)
+    }
+
+    /// What an answer approves of, where it is one to the question about a plan.
+    pub(super) fn plan_approved(&self, event: &Event) -> Option<Approval> {
+        let Event::ApprovalGiven { subject, decision, .. } = event else { return None };
+        self.session.question(subject)?.inquiry.as_ref()?.plan.as_ref()?;
+        planning::approval(decision.given())
+    }
+
+    /// A plan is approved: the session leaves plan mode, on record together with the answer.
+    pub(super) fn leave_plan(&mut self, approval: Approval) {
+        let settings = self.next_settings.as_ref().unwrap_or(&self.services.settings);
+        let before = settings.displaced.mode.filter(|mode| *mode != PermissionMode::Plan);
+        let mode = match approval {
+            Approval::In(mode) => mode,
+            Approval::AsBefore => before.unwrap_or_default(),
+        };
+        let changed = self.with_agent(Configure { mode: Some(mode), ..Configure::default() });
+        let (at_once, _) = self.apply_change(&changed, None);
+        self.record(Event::SettingsChanged { changed, by: ChangedBy::User, at_once });
+    }
+
+    /// Puts on record who the session is run by, where that is another agent than before, or its file is another one.
+    pub(super) fn record_agent(&mut self) {
+        let (agent, had) = (&self.services.settings.agent, self.session.configured());
+        let is_known = had.agent() == agent.name && (had.agent_hash == agent.hash || had.agent.is_none());
+        if !is_known {
+            let changed =
+                Configure { agent: Some(agent.name.clone()), agent_hash: agent.hash.clone(), ..Configure::default() };
+            self.record(Event::SettingsChanged { changed, by: ChangedBy::User, at_once: false });
+        }
     }
 
     /// Drops what was said and not let pass by hooks, and summaries and rewinds that were not begun. It is not put on record: who said it is told, or says it to the next
@@ -324,7 +500,11 @@ impl Driver {
             self.jobs.drop_side(SideJob::Line);
         }
         let policy = &self.services.settings.policy;
-        let own = "canceled before the message was accepted; nothing of it was recorded".to_owned();
+        let is_filling = |waiting: &Waiting| matches!(waiting, Waiting::Prompt { progress: Progress::Filling(_), .. });
+        let own = match self.line.waiting.iter().any(is_filling) {
+            true => "canceled before the message was accepted; what its template ran is on record".to_owned(),
+            false => "canceled before the message was accepted; nothing of it was recorded".to_owned(),
+        };
         let why = policy.replies.words.ending(TurnEnd::Canceled, None, policy, Some(own)).unwrap_or_default();
         let result = policy.replies.words.result(TurnEnd::Canceled, None, Some(&why), "");
         let is_change = |waiting: &Waiting| matches!(waiting, Waiting::Change { .. });

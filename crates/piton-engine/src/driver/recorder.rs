@@ -55,6 +55,8 @@ impl Recorder {
             matches!(
                 record.event,
                 Event::UserSpoke { .. }
+                    | Event::UserRan { .. }
+                    | Event::MessageUnqueued { .. }
                     | Event::ApprovalGiven { .. }
                     | Event::MessageFinished { .. }
                     | Event::MessageCut { .. }

@@ -7,6 +7,7 @@ use crate::jobs::{finished_files, measure_lost, recover, window_changed};
 use crate::store::StoreError;
 use piton_core::event::{Canceller, Event};
 use piton_core::hook::Demand;
+use piton_core::ids::SessionId;
 use piton_core::turn::{Job, State};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,6 +19,12 @@ impl Driver {
         if let Some(rewinding) = self.session.rewinding().cloned() {
             let restored = finished_files(rewinding, &self.context()).await;
             self.end_rewind(restored.event).await?;
+        }
+        // Who goes on below it has used something already: nobody may spend that again.
+        let children: Vec<SessionId> = self.session.children().cloned().collect();
+        if !children.is_empty() {
+            let used = self.services.nursery.used(children).await;
+            used.iter().for_each(|(child, used)| self.services.kin.expects(child, *used));
         }
         let lost = self.session.wanted();
         lost.iter().for_each(|job| measure_lost(job, &mut self.context()));

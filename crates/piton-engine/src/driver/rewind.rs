@@ -60,9 +60,11 @@ impl Driver {
 
     /// Refuses a rewind or a look at one where a turn is under way, or about to be.
     pub(super) fn queue_rewind(&mut self, waiting: Waiting, asker: &Asker) {
-        match self.session.is_at_rest() && self.line.prompts() == 0 {
-            true => self.queue(waiting),
-            false => asker.refuse(RewindError::MidTurn),
+        let is_at_rest = self.session.is_at_rest() && self.line.prompts() == 0;
+        match self.session.shell().is_open() {
+            _ if !is_at_rest => asker.refuse(RewindError::MidTurn),
+            true => asker.refuse(RewindError::Shell),
+            false => self.queue(waiting),
         }
     }
 }

@@ -8,6 +8,7 @@ use piton_core::ids::MessageId;
 use piton_core::message::Part;
 use piton_core::task::Task;
 use piton_core::turn::Job;
+use piton_tools::executor::Boot;
 use piton_tools::limits::{RUNNER_GRACE, STOP_GRACE, SWEEP_TIME};
 use std::time::Duration;
 
@@ -29,20 +30,24 @@ impl Driver {
         let Some(message) = untold.into_iter().find(|message| !self.session.has_heard(message)) else { return };
         let text = "A background command that you wanted to be told of is over; see below.";
         let parts = vec![Part::note(text.to_owned())];
-        self.record(Event::UserSpoke { message, parts, delivery: Delivery::FollowUp });
+        self.record(Event::UserSpoke { message, parts, delivery: Delivery::FollowUp, typed: None });
     }
 
     /// Ends the commands that nobody wants to go on, where this process has worked on the session. What it only looked at stays
     /// as it was left.
     pub(super) async fn end_tasks(&mut self) {
-        let executor = &self.services.executor;
-        let ending: Vec<Job> = match self.session.is_used_here() {
-            true => self.session.tasks().running(),
-            false => return,
+        if !self.session.is_used_here() {
+            return;
         }
-        .filter(|task| !executor.is_kept(&task.id))
-        .map(|task| Job::WatchTask(task.id.clone()))
-        .collect();
+        let executor = &self.services.executor;
+        let mut ending = Vec::new();
+        for task in self.session.tasks().running() {
+            let boot = if task.is_of_this_boot { Boot::Current } else { Boot::Earlier };
+            // What a person keeps goes on; where it is over already, that goes on record.
+            if !executor.is_kept(&task.id) || matches!(executor.look(&task.id, boot).await, Ok(Some(_))) {
+                ending.push(Job::WatchTask(task.id.clone()));
+            }
+        }
         if ending.is_empty() {
             return;
         }

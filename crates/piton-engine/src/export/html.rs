@@ -3,7 +3,7 @@
 //! and that without raw HTML, without images, and with links to the web only.
 
 use super::When;
-use super::words::{not_rewound, rewound, status};
+use super::words::{not_rewound, rewound, sentence, status};
 use piton_core::budget;
 use piton_core::call::{CallInput, CallKind, Outcome, Status};
 use piton_core::event::Direction;
@@ -86,7 +86,7 @@ fn drawn(block: &Block, when: When<'_>) -> String {
         Body::Pruned { calls, .. } => {
             aside(&format!("{calls} old outputs above were cleared from what the model reads."))
         }
-        Body::Configured { changed, .. } => aside(&format!("From the next turn on: {}", escape(&changed.to_string()))),
+        Body::Configured { changed, at_once, .. } => aside(&escape(&sentence(&changed.with_when(*at_once)))),
         Body::Todo { items } => todos(items),
         Body::Moved { workspace } => aside(&format!("From here on in <code>{}</code>", escape(workspace))),
         Body::Rewind { rewind, state } => match state {
@@ -158,7 +158,7 @@ fn called(call: &CallBlock) -> String {
     format!(
         "<details class=\"tool {class}\"><summary><b class=\"mark\">{mark}</b> <b>{}</b> <code>{}</code>\
          <span class=\"status\">{}{took}</span></summary>{}{change}{output}</details>\n",
-        escape(&call.tool),
+        escape(call.name()),
         escape(&about),
         escape(&status(outcome)),
         input(call),

@@ -2,7 +2,7 @@
 //! a model or a tool wrote is no markup of HTML here, wherever it is rendered.
 
 use super::When;
-use super::words::{not_rewound, rewound, status};
+use super::words::{not_rewound, rewound, sentence, status};
 use piton_core::budget;
 use piton_core::call::CallInput;
 use piton_core::event::Direction;
@@ -57,8 +57,8 @@ fn drawn(block: &Block) -> Option<String> {
         Body::Pruned { calls, .. } => format!("> {calls} old outputs above were cleared from what the model reads."),
         Body::Todo { items } => todos(items),
         Body::Moved { workspace } => format!("> From here on in {}.", code(workspace)),
-        Body::Configured { changed, .. } => {
-            format!("> From the next turn on: {}.", text_of(&changed.to_string()))
+        Body::Configured { changed, at_once, .. } => {
+            format!("> {}.", text_of(&sentence(&changed.with_when(*at_once))))
         }
         Body::Rewind { rewind, state } => match state {
             RewindState::Finished { .. } if rewind.direction == Direction::Redo && rewind.to.is_some() => return None,
@@ -119,7 +119,7 @@ fn called(call: &CallBlock) -> String {
     let output = if output.trim().is_empty() { String::new() } else { format!("\n\n{}", fenced(language, output)) };
     let about: String = line(&call.about).chars().take(100).collect();
     let outcome = status(call.outcome());
-    let (tool, about, outcome) = (text_of(&call.tool), text_of(&about), text_of(&outcome));
+    let (tool, about, outcome) = (text_of(call.name()), text_of(&about), text_of(&outcome));
     let summary = format!("<b>{tool}</b> <code>{about}</code> — {outcome}");
     format!("<details><summary>{summary}</summary>\n\n{input}{output}\n\n</details>")
 }

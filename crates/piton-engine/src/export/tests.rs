@@ -15,14 +15,7 @@ use piton_core::story::{Body, RewindState, Story};
 fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answered: &str) -> Vec<Record> {
     let call = CallId::from("c1_0");
     let tool = if input.get("command").is_some() { "bash" } else { "edit" };
-    let reply = |parts: Vec<Part>, finish| Reply {
-        parts,
-        finish,
-        finish_raw: None,
-        usage: Usage::default(),
-        response_id: None,
-        warnings: vec![],
-    };
+    let reply = |parts: Vec<Part>, finish| Reply::new(parts, finish);
     let (id, name, input) = (call.clone(), tool.to_owned(), CallInput::Json(input));
     let calls = vec![Part::ToolCall(ToolCall { id, provider_id: None, name, spelling: None, input, opaque: None })];
     let events = vec![
@@ -36,6 +29,7 @@ fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answere
             message: MessageId::from("msg_1"),
             parts: vec![Part::text(asked)],
             delivery: Delivery::Steer,
+            typed: None,
         },
         Event::TurnStarted {
             turn: 1,

@@ -3,6 +3,12 @@
 use piton_core::call::Outcome;
 use piton_core::event::{Direction, Rewind, Touched};
 
+/// With a capital at its beginning.
+pub fn sentence(words: &str) -> String {
+    let mut rest = words.chars();
+    rest.next().into_iter().flat_map(char::to_uppercase).chain(rest).collect()
+}
+
 /// What a rewind did, in words.
 pub fn rewound(rewind: &Rewind) -> String {
     let done = match rewind.direction {

@@ -44,12 +44,18 @@ impl CommandHook {
 
     /// Runs the command, if it is for this. `names`: what its matcher is compared with.
     async fn ask(&self, event: HookEvent, names: &[&str], cx: &HookContext, more: Value) -> HookResult<Option<Said>> {
-        if self.handler.event != event || !self.handler.matcher.is_for(names) {
+        if self.handler.event != event || !self.handler.matcher.is_for(names) || self.has_run_enough() {
             return Ok(None);
         }
-        if self.handler.is_once && self.has_run.swap(true, Ordering::Relaxed) {
-            return Ok(None);
-        }
+        self.tell(event, cx, more).await
+    }
+
+    /// Whether it runs once only and did. Else, it runs now.
+    fn has_run_enough(&self) -> bool {
+        self.handler.is_once && self.has_run.swap(true, Ordering::Relaxed)
+    }
+
+    async fn tell(&self, event: HookEvent, cx: &HookContext, more: Value) -> HookResult<Option<Said>> {
         let input = wire::common(event, cx, more).to_string();
         let command = self.command(&cx.workspace);
         if self.handler.is_async {
@@ -71,7 +77,7 @@ impl CommandHook {
         spawn.with("CLAUDE_PROJECT_DIR", workspace).with("PITON_PROJECT_DIR", workspace)
     }
 
-    /// The same about a tool's call.
+    /// Runs the command about a tool's call: once, or, where it waits for edits and the call is a patch, for each of its files.
     async fn ask_about(
         &self,
         event: HookEvent,
@@ -79,18 +85,34 @@ impl CommandHook {
         cx: &HookContext,
         more: Value,
     ) -> HookResult<Option<Said>> {
-        let theirs = wire::tool_name(&call.name);
-        let input = wire::tool_input(call, cx);
-        if let Some(condition) = &self.handler.condition
-            && !holds(condition, &[&call.name, theirs], &input)
-        {
+        let (theirs, matcher) = (wire::tool_name(&call.name), &self.handler.matcher);
+        let names = [&[theirs, call.name.as_str()][..], wire::also_called(&call.name)].concat();
+        if self.handler.event != event || !matcher.is_for(&names) {
             return Ok(None);
         }
-        let mut all = json!({"tool_name": theirs, "tool_input": input, "tool_use_id": call.id});
-        if let (Value::Object(all), Value::Object(more)) = (&mut all, more) {
-            all.extend(more);
+        let mut inputs = match matcher.is_for(&names[..2]) {
+            true => vec![wire::tool_input(call, cx)],
+            false => wire::inputs_by_file(call, cx),
+        };
+        if let Some(condition) = &self.handler.condition {
+            inputs.retain(|input| holds(condition, &names, input));
         }
-        self.ask(event, &[theirs, &call.name], cx, all).await
+        if inputs.is_empty() || self.has_run_enough() {
+            return Ok(None);
+        }
+        let mut said: Option<Said> = None;
+        for input in inputs {
+            let mut all = json!({"tool_name": theirs, "tool_input": input, "tool_use_id": call.id});
+            if let (Value::Object(all), Value::Object(more)) = (&mut all, &more) {
+                all.extend(more.clone());
+            }
+            let one = self.tell(event, cx, all).await?;
+            said = match (said, one) {
+                (Some(said), Some(one)) => Some(said.and(one)),
+                (said, one) => said.or(one),
+            };
+        }
+        Ok(said)
     }
 }
 
@@ -101,10 +123,32 @@ fn holds(condition: &str, names: &[&str], input: &Value) -> bool {
         None => (condition.trim(), "*"),
     };
     let subject = ["command", "file_path", "path", "pattern", "url"].iter().find_map(|key| input[key].as_str());
+    let several = input[wire::FILE_PATHS].as_array().map_or(&[][..], Vec::as_slice);
+    let subjects: Vec<&str> = match several {
+        [] => vec![subject.unwrap_or_default()],
+        several => several.iter().filter_map(Value::as_str).collect(),
+    };
     let pieces: Vec<String> = about.replace(":*", "*").split('*').map(regex::escape).collect();
     let pattern = format!("(?s)^{}$", pieces.join(".*"));
-    let is_about = || regex::Regex::new(&pattern).is_ok_and(|pattern| pattern.is_match(subject.unwrap_or_default()));
+    let is_about =
+        || regex::Regex::new(&pattern).is_ok_and(|pattern| subjects.iter().any(|subject| pattern.is_match(subject)));
     (tool == "*" || names.contains(&tool)) && (about == "*" || is_about())
+}
+
+impl Said {
+    /// What two runs about one call say together: the stricter word counts, and nothing is allowed that one of them does not
+    /// allow.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Refused(one), Self::Refused(other)) => Self::Refused(wire::joined(one, other)),
+            (refused @ Self::Refused(_), _) | (_, refused @ Self::Refused(_)) => refused,
+            (Self::Json(one), Self::Json(other)) => Self::Json(Box::new(one.and(*other))),
+            (Self::Json(answer), Self::Plain(_)) | (Self::Plain(_), Self::Json(answer)) => {
+                Self::Json(Box::new(answer.and(Answer::default())))
+            }
+            (Self::Plain(one), Self::Plain(other)) => Self::Plain(format!("{one}\n{other}")),
+        }
+    }
 }
 
 /// How a command ended.
@@ -210,7 +254,8 @@ impl Hook for CommandHook {
     }
 
     fn concerns(&self, tool: &str) -> bool {
-        self.handler.event == HookEvent::Notification || self.handler.matcher.is_for(&[wire::tool_name(tool), tool])
+        let names = [&[wire::tool_name(tool), tool][..], wire::also_called(tool)].concat();
+        self.handler.event == HookEvent::Notification || self.handler.matcher.is_for(&names)
     }
 
     /// Refused is not failed: nothing was done.

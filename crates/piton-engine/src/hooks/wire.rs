@@ -5,6 +5,7 @@ use super::handler::{HookEvent, beginning};
 use super::{HookContext, Unasked};
 use piton_core::call::{CallInput, Outcome, Status};
 use piton_core::message::ToolCall;
+use piton_tools::patch;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -21,6 +22,8 @@ struct Known {
 const FILE: &[(&str, &str)] = &[("path", FILE_PATH)];
 /// The field that has absolute paths there.
 const FILE_PATH: &str = "file_path";
+/// The files of a patch.
+pub(super) const FILE_PATHS: &str = "file_paths";
 
 /// The tools that both have, or are known there by name.
 const TOOLS: [Known; 9] = [
@@ -44,9 +47,43 @@ pub(super) fn tool_name(ours: &str) -> &str {
     known(ours).map_or(ours, |tool| tool.theirs)
 }
 
-/// A call's input as scripts expect it: paths absolute, under `file_path`.
+/// More names by which a hook may wait for this tool: a patch is what others do by these.
+pub(super) fn also_called(ours: &str) -> &'static [&'static str] {
+    if ours == patch::NAME { &["Edit", "Write", "edit", "write"] } else { &[] }
+}
+
+/// The files of a patch, absolute, those that it moves to included.
+fn files_of(call: &ToolCall, cx: &HookContext) -> Vec<Value> {
+    let text = call.input.value().and_then(|input| input.get("patch")?.as_str());
+    let files = text.filter(|_| call.name == patch::NAME).and_then(|text| patch::parse(text).ok()).unwrap_or_default();
+    let mut paths: Vec<Value> = Vec::new();
+    for path in files.iter().flat_map(|file| [Some(file.path()), file.to()]).flatten() {
+        let path = json!(cx.workspace.join(path));
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+/// The input of a patch once for each of its files, with that as its `file_path`: what a script that waits for edits reads.
+pub(super) fn inputs_by_file(call: &ToolCall, cx: &HookContext) -> Vec<Value> {
+    let of_file = |path: Value| {
+        let mut input = tool_input(call, cx);
+        input[FILE_PATH] = path;
+        input
+    };
+    match files_of(call, cx) {
+        // A patch that cannot be read changes nothing.
+        none if none.is_empty() => vec![tool_input(call, cx)],
+        paths => paths.into_iter().map(of_file).collect(),
+    }
+}
+
+/// A call's input as scripts expect it: paths absolute, under `file_path`; those of a patch under `file_paths`.
 pub(super) fn tool_input(call: &ToolCall, cx: &HookContext) -> Value {
     let CallInput::Json(Value::Object(input)) = &call.input else { return json!({}) };
+    let files = files_of(call, cx);
     let fields = known(&call.name).map_or(&[] as &[_], |tool| tool.fields);
     let theirs = input.iter().map(|(key, value)| {
         let name = fields.iter().find(|(ours, _)| ours == key).map_or(key.as_str(), |(_, theirs)| theirs);
@@ -56,12 +93,17 @@ pub(super) fn tool_input(call: &ToolCall, cx: &HookContext) -> Value {
         };
         (name.to_owned(), value)
     });
-    Value::Object(theirs.collect())
+    let paths = (call.name == patch::NAME).then(|| (FILE_PATHS.to_owned(), Value::Array(files)));
+    Value::Object(theirs.chain(paths).collect())
 }
 
 /// An input that a script gave back, in our tool's field names.
 pub(super) fn own_input(tool: &str, theirs: Value) -> Value {
-    let Value::Object(theirs) = theirs else { return theirs };
+    let Value::Object(mut theirs) = theirs else { return theirs };
+    if tool == patch::NAME {
+        // The patch says so itself.
+        theirs.retain(|key, _| key != FILE_PATH && key != FILE_PATHS);
+    }
     let fields = known(tool).map_or(&[] as &[_], |tool| tool.fields);
     let own =
         |key: String| fields.iter().find(|(_, theirs)| *theirs == key).map_or(key, |(ours, _)| (*ours).to_owned());
@@ -162,9 +204,44 @@ impl Answer {
         Ok(answer)
     }
 
+    /// What it and another one say together: the stricter word counts.
+    pub(super) fn and(self, other: Self) -> Self {
+        let is_first = self.strictness() >= other.strictness();
+        let (mut strict, other) = if is_first { (self, other) } else { (other, self) };
+        if strict.blocks() && other.blocks() {
+            strict.reason = joined(strict.reason, other.reason);
+        }
+        strict.system_message = joined(strict.system_message, other.system_message);
+        let (specific, more) = (&mut strict.hook_specific_output, other.hook_specific_output);
+        specific.additional_context = joined(specific.additional_context.take(), more.additional_context);
+        specific.updated_input = specific.updated_input.take().or(more.updated_input);
+        strict
+    }
+
+    /// 0: it allows, 1: it says nothing of that, 2: somebody is to be asked, 3: it refuses or stops.
+    fn strictness(&self) -> u8 {
+        let Specific { permission_decision, decision, .. } = &self.hook_specific_output;
+        let said = [permission_decision.as_deref(), decision.as_ref().map(|decided| decided.behavior.as_str())];
+        let says = |word: &str| said.contains(&Some(word));
+        match self {
+            _ if self.blocks() || self.r#continue == Some(false) || says("deny") => 3,
+            _ if says("ask") || says("defer") => 2,
+            _ if says("allow") || self.decision == Some(json!("approve")) => 0,
+            _ => 1,
+        }
+    }
+
     /// Whether it says `decision: "block"`.
     pub(super) fn blocks(&self) -> bool {
         self.decision.as_ref().and_then(Value::as_str) == Some("block")
+    }
+}
+
+/// Two texts, each of which may be missing.
+pub(super) fn joined(one: Option<String>, other: Option<String>) -> Option<String> {
+    match (one, other) {
+        (Some(one), Some(other)) if one != other => Some(format!("{one}\n{other}")),
+        (one, other) => one.or(other),
     }
 }
 

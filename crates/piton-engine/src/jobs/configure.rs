@@ -5,6 +5,7 @@
 
 use super::Task;
 use crate::settings::{ModelSource, OpenedModels};
+use piton_core::effort::Effort;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -12,10 +13,10 @@ use tokio::sync::oneshot;
 pub(crate) type Opening = oneshot::Receiver<Result<OpenedModels, String>>;
 
 /// Opens models; what comes of it has arrived when the task has ended.
-pub(crate) fn open_models(names: String, source: Arc<dyn ModelSource>) -> (Task, Opening) {
+pub(crate) fn open_models(names: String, effort: Option<Effort>, source: Arc<dyn ModelSource>) -> (Task, Opening) {
     let (opened, opening) = oneshot::channel();
     let work = async move {
-        let found = tokio::task::spawn_blocking(move || source.open(&names)).await;
+        let found = tokio::task::spawn_blocking(move || source.open(&names, effort)).await;
         let found = found.unwrap_or_else(|_| Err("opening it panicked; this is a bug".to_owned()));
         // Whoever waited for it may have left.
         drop(opened.send(found));

@@ -1,10 +1,13 @@
 //! What jobs are given: the session, what this process has for it, and what it keeps of it.
 
 use super::frames::Frames;
+use crate::agents::Agent;
 use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction;
 use crate::context::{Instructions, Notes};
+use crate::delegate::Nursery;
+use crate::family::Kin;
 use crate::firewall::{EnvFiles, know_settings};
 use crate::hooks::{Gated, HookContext, Hooks, Unasked};
 use crate::prompt::Prompts;
@@ -59,6 +62,9 @@ pub(crate) struct Services {
     pub(crate) firewall: Firewall,
     pub(crate) env_files: Arc<EnvFiles>,
     pub(crate) bus: Bus,
+    /// Who runs subagents, and the session's own place among them.
+    pub(crate) nursery: Arc<dyn Nursery>,
+    pub(crate) kin: Kin,
 }
 
 /// What this process keeps of a session beside its state.
@@ -76,8 +82,8 @@ impl Services {
         world: World,
         stored: Stored,
         ledger: Arc<FileLedger>,
-        firewall: Firewall,
-        bus: Bus,
+        (firewall, bus): (Firewall, Bus),
+        (nursery, kin): (Arc<dyn Nursery>, Kin),
         workspace: &Path,
     ) -> Self {
         let env_files = Arc::new(EnvFiles::new(firewall.clone()));
@@ -97,6 +103,8 @@ impl Services {
             firewall,
             env_files,
             bus,
+            nursery,
+            kin,
         }
     }
 
@@ -211,7 +219,7 @@ impl JobContext<'_> {
         let hooks = HookPolicy { gates: hooks.gates(), demands: hooks.demands() };
         let snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
         let unredacted = self.services.firewall.is_off();
-        let mut policy = Policy { snapshots, hooks, unredacted, ..settings.policy.clone() };
+        let mut policy = Policy { snapshots, hooks, unredacted, ..settings.narrowed() };
         policy.compaction.rules.frame_tokens =
             compaction::frame_tokens(self.memory.frames.own(), settings.model.name());
         policy
@@ -226,10 +234,15 @@ impl JobContext<'_> {
     }
 }
 
-/// The system prompt is sent, and is in no event.
+/// The system prompt and the agent's words are sent, and are in no event.
 fn clean_system(settings: &mut Settings, firewall: &Firewall) {
     if let Cow::Owned(cleaned) = firewall.cleaned(&settings.system, Depth::Everything) {
         settings.system = cleaned.into();
+    }
+    let words = settings.words_of_agent();
+    let prompt = firewall.cleaned(&words, Depth::Everything).into_owned();
+    if prompt != settings.agent.prompt {
+        settings.agent = Arc::new(Agent { prompt, skills: Vec::new(), ..Agent::clone(&settings.agent) });
     }
 }
 

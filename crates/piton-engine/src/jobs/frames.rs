@@ -23,7 +23,7 @@ impl Frames {
     /// What these settings ask the model with, and what hooks left of it.
     pub(crate) fn of(settings: &Settings, session: &State) -> Self {
         let own = Frame {
-            system: settings.system.clone(),
+            system: settings.system_of_agent(),
             tools: settings.offered(),
             // The provider's own default: the model's limit is seldom wanted, and counts against the window.
             max_output_tokens: None,

@@ -7,9 +7,10 @@
 use super::{JobContext, Step, Task, approval};
 use crate::hooks::{Gated, ModelCall, Ran, SessionStart};
 use piton_core::client::last_words;
-use piton_core::event::{Answerer, Event, Subject};
+use piton_core::event::{Answerer, Event};
 use piton_core::ids::CallId;
 use piton_core::message::{Message, ToolCall};
+use piton_core::question::Decision;
 use piton_core::request::Frame;
 use piton_core::secrets::Depth;
 use piton_core::turn::{Gate, State};
@@ -60,11 +61,14 @@ fn task(gate: Gate, cx: &JobContext<'_>) -> Option<Task> {
             Task::new(async move { hooks.before_tool(&at, &call).await }, |gated, cx| passed(gated, None, cx))
         }
         Gate::Question(subject) => {
-            let (Subject::Call(id) | Subject::GoOn(id)) = &subject;
+            let id = subject.call();
             let call = find(session, id)?;
             let about = subject.clone();
             Task::new(async move { hooks.approval(&at, &about, &call).await }, move |(gated, decision), cx| {
                 let decision = decision.filter(|_| gated.stopped.is_none());
+                // A hook lets calls pass; what a person is asked it does not know.
+                let is_inquiry = cx.session.question(&subject).is_some_and(|question| question.inquiry.is_some());
+                let decision = decision.filter(|decision| !is_inquiry || matches!(decision, Decision::Deny(_)));
                 let answer = decision.map(|decision| approval::answer(subject, decision, Answerer::Hook, cx));
                 passed(gated, answer, cx)
             })

@@ -6,13 +6,19 @@
 //! record. A tool that panics while it plans has failed. A panic while the question is
 //! worded is caught: it is put in plain words.
 
+use super::plans::Keeper;
 use super::{JobContext, PANICKED, Step, Task, shown};
+use crate::error::ShellError;
 use piton_core::call::{Access, Effects, Outcome};
 use piton_core::event::{Author, Event, Subject, Verdict};
 use piton_core::hook::HookVerdict;
+use piton_core::ids::CallId;
+use piton_core::inquiry::Inquiry;
+use piton_core::inquiry::planning;
 use piton_core::message::ToolCall;
-use piton_core::permission::{Action, Judged as Said, Judgement, PermissionMode, Rules};
+use piton_core::permission::{Action, Ask, Judged as Said, Judgement, PermissionMode, Rules};
 use piton_core::question::{Fact, Mark, Question, QuestionBlock};
+use piton_core::shell;
 use piton_tools::files::Files;
 use piton_tools::plan::{Links, Look, QuestionDraft, accesses};
 use piton_tools::spawn::Confinement;
@@ -50,6 +56,9 @@ struct Unasked {
     marks: Vec<Mark>,
     accesses: Vec<Access>,
     files: Arc<dyn Files>,
+    /// What the model wants to know, in the place of a question whether it may.
+    /// With who keeps the plan that it is about, where it is about one.
+    inquiry: Option<(Inquiry, Keeper)>,
 }
 
 /// Judges a call, which must be one that the tools understand ([`piton_tools::toolset::ToolSet::understand`]).
@@ -68,10 +77,10 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
         judged,
     };
     let is_taken_away = cx.memory.frames.is_taken_away(&call.name, session);
-    let is_on_offer = !is_taken_away && session.policy().calls.enables(&call.name);
+    let is_over = call.name == planning::TOOL && !settings.plans();
+    let is_on_offer = !is_taken_away && !is_over && session.policy().calls.enables(&call.name);
     let Some((spec, tool)) = settings.tools.find(&call.name).filter(|_| is_on_offer) else {
-        let names: Vec<&str> = cx.frame().tools.iter().map(|spec| spec.name.as_str()).collect();
-        let text = format!("Tool {} not found. The tools are: {}.", call.spelling(), names.join(", "));
+        let text = not_there(call, is_over, cx);
         let input = changed.unwrap_or_else(own);
         return Judged {
             requested: requested(input, Effects::READ, Verdict::Refuse(text), None, None),
@@ -88,9 +97,10 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
         let refused = Verdict::Refuse(format!("The tool failed inside Piton: {PANICKED}."));
         return Judged { requested: requested(input, spec.effects, refused, None, None), question: None };
     };
-    let (planned, places, draft) = match plan {
-        Ok(plan) => (Some(Box::new(plan.planned)), plan.places, Ok(plan.question)),
-        Err(outcome) => (None, Vec::new(), Err(*outcome)),
+    let effects = plan.as_ref().ok().and_then(|plan| plan.effects).unwrap_or(spec.effects);
+    let (planned, places, inquiry, draft) = match plan {
+        Ok(plan) => (Some(Box::new(plan.planned)), plan.places, plan.inquiry, Ok(plan.question)),
+        Err(outcome) => (None, Vec::new(), None, Err(*outcome)),
     };
     let own = accesses(spec);
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
@@ -98,9 +108,9 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     let on_record = Some(Box::new(Said::of(&judged, session.policy().mode, !session.policy().sandbox.is_off())));
     // A hook may want a person to be asked, too, but answers for nobody what is asked each time.
     let said = said.filter(|said| !judged.is_asked_each_time || !matches!(said, HookVerdict::Allow));
-    let verdict = verdict(&judged, said, &spec.name, session.policy().mode);
+    let verdict = with_inquiry(verdict(&judged, said, &spec.name, session.policy().mode), inquiry.as_ref());
     if !matches!(verdict, Verdict::Ask | Verdict::AskFirst(_)) {
-        return Judged { requested: requested(input, spec.effects, verdict, planned, on_record), question: None };
+        return Judged { requested: requested(input, effects, verdict, planned, on_record), question: None };
     }
     let note = note(&verdict);
     match draft {
@@ -110,14 +120,88 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
             let marks = shown::marks(&judged, &places);
             let (can_last, accesses) = (settings.standing.is_some(), accesses.clone());
             let remember = judged.remember;
-            let question = Unasked { subject, draft, note, tool, remember, can_last, facts, marks, accesses, files };
-            Judged { requested: requested(input, spec.effects, verdict, planned, on_record), question: Some(question) }
+            let inquiry = inquiry.map(|inquiry| (inquiry, Keeper::of(cx)));
+            let question =
+                Unasked { subject, draft, note, tool, remember, can_last, facts, marks, accesses, files, inquiry };
+            Judged { requested: requested(input, effects, verdict, planned, on_record), question: Some(question) }
         }
         // A person who says "always" to what cannot run has allowed more than was shown.
         Err(Outcome { text, .. }) => {
             let refused = Verdict::Refuse(text);
-            Judged { requested: requested(input, spec.effects, refused, planned, on_record), question: None }
+            Judged { requested: requested(input, effects, refused, planned, on_record), question: None }
         }
+    }
+}
+
+/// Why a call of a tool is refused that is not on offer; `is_over`: no more.
+fn not_there(call: &ToolCall, is_over: bool, cx: &JobContext<'_>) -> String {
+    if is_over {
+        return "This session is not in plan mode: there is nothing to leave, and nobody was asked.".to_owned();
+    }
+    let names: Vec<&str> = cx.frame().tools.iter().map(|spec| spec.name.as_str()).collect();
+    format!("Tool {} not found. The tools are: {}.", call.spelling(), names.join(", "))
+}
+
+/// Who wrote a command of the user's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// The user, just now.
+    Person,
+    /// The template of a command that they said.
+    Template,
+}
+
+/// Whether the user may run this command of their own. Who types a command is not asked about it, in no mode and by no hook;
+/// what a rule forbids stays forbidden, and what is for no call is not for this one. Who says a template has not typed what stands in
+/// it: what a rule wants asked is not run, and in the mode `plan` nothing that changes anything.
+pub(crate) fn may_run(command: &str, author: Writer, cx: &JobContext<'_>) -> Result<(), ShellError> {
+    let (session, settings) = (cx.session, &cx.services.settings);
+    let tool = settings.tools.get(shell::TOOL).ok_or(ShellError::NoShell)?;
+    let workspace = PathBuf::from(session.workspace());
+    let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
+    let files = cx.services.files_for_tools(&workspace);
+    let look = look(&files, workspace, is_confined, cx);
+    let call = shell::user_call(&CallId::from("u"), command);
+    let input = call.input.value().cloned().unwrap_or_default();
+    let plan = catch_unwind(AssertUnwindSafe(|| tool.plan(&input, &look).map_err(|outcome| outcome.text)));
+    let plan = plan.map_err(|_| ShellError::Unrunnable(PANICKED.to_owned()))?.map_err(ShellError::Unrunnable)?;
+    let policy = cx.policy();
+    let ask = Ask {
+        tool: shell::TOOL,
+        accesses: &plan.planned.accesses,
+        workspace: session.workspace(),
+        is_confined: !policy.sandbox.is_off(),
+        reach: &policy.reach,
+    };
+    let judged = policy.permission.judge_in(PermissionMode::Auto, session.grants(), &ask);
+    if judged.action == Action::Deny {
+        return Err(ShellError::Forbidden(why_denied(&judged, shell::TOOL)));
+    }
+    if author == Writer::Person {
+        return Ok(());
+    }
+    let is_planning = policy.mode == PermissionMode::Plan;
+    if is_planning && policy.permission.judge_in(PermissionMode::Plan, &[], &ask).action != Action::Allow {
+        let why = "in the permission mode plan only what changes nothing runs";
+        return Err(ShellError::Forbidden(why.to_owned()));
+    }
+    let judged = policy.permission.judge_in(PermissionMode::Ask, session.grants(), &ask);
+    match judged.parts.iter().filter_map(|part| part.rule.as_ref()).find(|rule| rule.action == Action::Ask) {
+        Some(rule) => {
+            let why = format!(
+                "the rule {rule} wants it asked about, and nothing is asked about a template. Type it: !{command}"
+            );
+            Err(ShellError::Forbidden(why))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What asks for nothing but an answer is asked, whatever mode and rules let pass: the answer is a person's.
+fn with_inquiry(verdict: Verdict, inquiry: Option<&Inquiry>) -> Verdict {
+    match verdict {
+        Verdict::Allow if inquiry.is_some() => Verdict::Ask,
+        verdict => verdict,
     }
 }
 
@@ -140,17 +224,9 @@ fn look(files: &Arc<dyn Files>, workspace: PathBuf, is_confined: bool, cx: &JobC
 
 /// What rules, hooks and the permission mode say of a call, in the words that the model reads.
 fn verdict(judged: &Judgement, said: Option<HookVerdict>, tool: &str, mode: PermissionMode) -> Verdict {
-    let refused = judged.parts.iter().find(|part| part.action == Action::Deny);
     match (judged.action, said) {
         (Action::Deny, _) if mode != PermissionMode::Plan || judged.rule.is_some() => {
-            let why = match (refused, &judged.rule) {
-                (Some(part), Some(rule)) if rule.pattern.is_some() => {
-                    format!("the rule {rule} forbids {}", part.named())
-                }
-                (_, Some(_)) | (None, None) => format!("a rule forbids {tool} here"),
-                (Some(part), None) => format!("{}: {}", part.named(), part.why),
-            };
-            Verdict::Deny(format!("The call was not run: {why}."))
+            Verdict::Deny(format!("The call was not run: {}.", why_denied(judged, tool)))
         }
         (Action::Deny, _) => Verdict::Deny(format!(
             "The call was not run: in the permission mode {mode} only what changes nothing runs. Say what you would do instead."
@@ -164,12 +240,30 @@ fn verdict(judged: &Judgement, said: Option<HookVerdict>, tool: &str, mode: Perm
     }
 }
 
+/// The rule that forbids a call, and which part of it.
+fn why_denied(judged: &Judgement, tool: &str) -> String {
+    let refused = judged.parts.iter().find(|part| part.action == Action::Deny);
+    match (refused, &judged.rule) {
+        (Some(part), Some(rule)) if rule.pattern.is_some() => format!("the rule {rule} forbids {}", part.named()),
+        (_, Some(_)) | (None, None) => format!("a rule forbids {tool} here"),
+        (Some(part), None) => format!("{}: {}", part.named(), part.why),
+    }
+}
+
 impl Judged {
     /// Words the question, which may take the disk. What is recorded then, in order.
     async fn ask(self) -> Vec<Event> {
         let Self { requested, question } = self;
         let Some(unasked) = question else { return vec![requested] };
-        let Unasked { subject, draft, note, tool, remember, can_last, mut facts, marks, accesses, files } = unasked;
+        let Unasked { subject, draft, note, tool, remember, can_last, mut facts, marks, accesses, files, .. } = unasked;
+        let note = note.map(|text| QuestionBlock::Note { text });
+        if let Some((mut inquiry, keeper)) = unasked.inquiry {
+            if let Some(plan) = &mut inquiry.plan {
+                plan.file = keeper.keep(&plan.text).await;
+            }
+            let question = Some(Box::new(Question::inquire(inquiry, note)));
+            return vec![requested, Event::ApprovalAsked { subject, question }];
+        }
         let worded = tokio::task::spawn_blocking(move || (draft.words(), shown::targets(&accesses, &*files))).await;
         // It panicked; there is still a call to ask about.
         let ((title, mut body), bound) =
@@ -181,7 +275,7 @@ impl Judged {
         }
         facts.extend(shown::hidden_characters(&body));
         body.push(QuestionBlock::Facts { facts });
-        body.extend(note.map(|text| QuestionBlock::Note { text }));
+        body.extend(note);
         let question = Question { bound, ..Question::may_run(title, body, remember) };
         let question = Some(Box::new(if can_last { question.lasting() } else { question }));
         vec![requested, Event::ApprovalAsked { subject, question }]

@@ -6,6 +6,7 @@
 
 use super::{JobContext, Step, Task};
 use crate::bus::Bus;
+use crate::family::Kin;
 use crate::hooks::{HookContext, Hooks, WatchedEvent};
 use crate::partial::{self, Partial};
 use crate::prompt::Permit;
@@ -89,7 +90,8 @@ enum Answer {
 
 /// Asks the model, where the budget covers that.
 pub(super) fn take_up(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Step {
-    let most = match estimate(cx) {
+    let kin = cx.services.kin.clone();
+    let most = match estimate(cx, &kin) {
         Permit::Granted(most) => most,
         Permit::Short(Short { why, detail }) => {
             return Step::Record(vec![Event::BudgetShort { step, why: Some(why), detail }]);
@@ -121,9 +123,9 @@ pub(super) fn take_up(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Step 
 }
 
 /// Measures the next call, and checks it against the budget of its turn.
-fn estimate(cx: &mut JobContext<'_>) -> Permit {
+fn estimate(cx: &mut JobContext<'_>, kin: &Kin) -> Permit {
     let (model, frame) = (cx.model(), cx.frame().clone());
-    cx.memory.prompts.permit(cx.session, &frame, &*model)
+    cx.memory.prompts.permit(cx.session, &frame, &*model, kin)
 }
 
 fn partial_file(cx: &JobContext<'_>) -> PathBuf {
@@ -160,7 +162,8 @@ fn cut(partial: &Mutex<Partial>, cx: &mut JobContext<'_>) -> Option<Event> {
 
 /// What a killed process asked is what would be asked here by the rules that it had.
 pub(super) fn measure_lost(cx: &mut JobContext<'_>) {
-    drop(estimate(cx));
+    // Whatever others have used meanwhile: it was asked, and may be billed.
+    drop(estimate(cx, &Kin::default()));
 }
 
 /// A killed process was asking: that has failed.

@@ -26,10 +26,44 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What somebody says.
+#[derive(Clone)]
 pub(crate) struct UserMessage {
     pub(crate) id: MessageId,
     pub(crate) parts: Vec<Part>,
     pub(crate) delivery: Delivery,
+    /// The command that makes the first part.
+    pub(crate) called: Option<Box<Called>>,
+}
+
+impl UserMessage {
+    /// The command that has yet to make its first part.
+    pub(crate) fn command(&self) -> Option<&Called> {
+        self.called.as_deref().filter(|called| called.text.is_none())
+    }
+
+    /// Its parts as they were typed, whatever a command makes of them.
+    pub(crate) fn as_said(&self) -> Vec<Part> {
+        let typed = self.called.as_ref().map(|called| Part::text(called.typed()));
+        let made = usize::from(self.called.as_ref().is_some_and(|called| called.text.is_some()));
+        typed.into_iter().chain(self.parts.iter().skip(made).cloned()).collect()
+    }
+}
+
+/// A command that somebody says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Called {
+    pub(crate) name: String,
+    /// The words behind its name.
+    pub(crate) words: String,
+    /// What its template says itself, without what its commands print, once it has made words: in it alone `@` refers to files.
+    pub(crate) text: Option<String>,
+}
+
+impl Called {
+    /// As it was typed.
+    fn typed(&self) -> String {
+        format!("/{} {}", self.name, self.words).trim_end().to_owned()
+    }
 }
 
 /// By what it is read.
@@ -46,7 +80,7 @@ struct Reader {
 /// read for it first.
 pub(crate) fn hear(message: UserMessage, cx: &JobContext<'_>) -> Result<Vec<Event>, UserMessage> {
     let reader = reader(cx);
-    if !reader.takes_time(&message.parts) {
+    if !reader.takes_time(&message) {
         return Ok(reader.read_now(message));
     }
     Err(message)
@@ -121,13 +155,13 @@ fn reader(cx: &JobContext<'_>) -> Reader {
 impl Reader {
     /// Whether reading what is said can take long: a folder can be large, and a disk slow. What is read without being asked for
     /// is neither.
-    fn takes_time(&self, said: &[Part]) -> bool {
-        refers(said) || (self.is_new_here && self.shares_runtime)
+    fn takes_time(&self, said: &UserMessage) -> bool {
+        refers(&said.parts) || (self.is_new_here && self.shares_runtime)
     }
 
     /// What somebody says, with what it refers to.
     async fn read(self, message: UserMessage) -> Result<Vec<Event>, EngineError> {
-        if !self.takes_time(&message.parts) {
+        if !self.takes_time(&message) {
             return Ok(self.read_now(message));
         }
         let reading = tokio::task::spawn_blocking(move || self.read_now(message));
@@ -138,9 +172,12 @@ impl Reader {
 
     /// The same on this thread. The first words in a workspace come with what is to be known there.
     fn read_now(self, message: UserMessage) -> Vec<Event> {
-        let UserMessage { id: message, parts: said, delivery } = message;
-        if !self.is_new_here && !refers(&said) {
-            return vec![Event::UserSpoke { message, parts: said, delivery }];
+        let UserMessage { id: message, parts: said, delivery, called } = message;
+        let typed = called.as_ref().map(|called| called.typed());
+        let own = called.and_then(|called| called.text).map(|text| vec![Part::text(text)]);
+        let own = own.as_ref().unwrap_or(&said);
+        if !self.is_new_here && !refers(own) {
+            return vec![Event::UserSpoke { message, parts: said, delivery, typed }];
         }
         let start = Notes::at_start(
             self.environment.as_deref(),
@@ -148,11 +185,11 @@ impl Reader {
             &self.references.workspace,
             &*self.files,
         );
-        let found = self.references.resolve(&said, &*self.files);
+        let found = self.references.resolve(own, &*self.files);
         let items: Vec<Given> = [start.items.clone(), found.items].concat();
         let given = (!items.is_empty()).then_some(Event::ContextGiven { items });
         let parts = start.parts().chain(said).chain(found.parts).collect();
-        given.into_iter().chain([Event::UserSpoke { message, parts, delivery }]).collect()
+        given.into_iter().chain([Event::UserSpoke { message, parts, delivery, typed }]).collect()
     }
 }
 

@@ -10,7 +10,7 @@ pub(crate) fn with_reminders(event: Event, cx: &mut JobContext<'_>) -> Vec<Event
     let (services, instructions) = (cx.services, cx.instructions());
     let addition = cx.memory.notes.at_step(
         cx.session,
-        kind,
+        (kind, services.settings.plans()),
         services.world.now_ms(),
         services.settings.environment_note.as_deref(),
         instructions.as_ref(),

@@ -24,8 +24,7 @@ pub(super) fn take_up(moment: Moment, cx: &mut JobContext<'_>) -> Step {
     let store = settings.snapshots.clone();
     if !settings.shares_runtime && cx.memory.snapshot_took <= SHORT {
         // This spares a commit: what waits for it becomes durable together with it.
-        let taken = catch_unwind(AssertUnwindSafe(|| take(store.as_deref())));
-        let taken = taken.unwrap_or_else(|_| Taken::failed(PANICKED));
+        let taken = in_place(|| take(store.as_deref()));
         return Step::Record(vec![event(moment, taken, cx)]);
     }
     let bus = cx.services.bus.clone();
@@ -42,6 +41,11 @@ pub(super) fn take_up(moment: Moment, cx: &mut JobContext<'_>) -> Step {
         taken.unwrap_or_else(|_| Taken::failed(PANICKED))
     };
     Step::Start(Task::new(work, move |taken, cx| vec![event(moment, taken, cx)]))
+}
+
+/// On the driver's own thread, which a panic must not take with it.
+fn in_place(take: impl FnOnce() -> Taken) -> Taken {
+    catch_unwind(AssertUnwindSafe(take)).unwrap_or_else(|_| Taken::failed(PANICKED))
 }
 
 fn take(store: Option<&Snapshots>) -> Taken {
@@ -75,4 +79,18 @@ fn event(moment: Moment, Taken { taken, took }: Taken, cx: &mut JobContext<'_>) 
         Err(error) => (None, vec![format!("no snapshot could be made: {error}")]),
     };
     Event::SnapshotTaken { step: cx.session.step(), moment, tree, notices }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_in_place_is_a_snapshot_that_failed_and_the_next_one_is_taken_elsewhere() {
+        let taken = in_place(|| panic!("a bug"));
+        assert_eq!(taken.taken.err().as_deref(), Some(PANICKED));
+        assert!(taken.took > SHORT, "what panicked is not tried in place again");
+        let taken = in_place(|| Taken { taken: Err("a reason".to_owned()), took: Duration::ZERO });
+        assert_eq!((taken.taken.err().as_deref(), taken.took), (Some("a reason"), Duration::ZERO));
+    }
 }

@@ -4,28 +4,37 @@
 //! and waits for its outcome, but not for ever: a tool that hangs is abandoned after a grace, which is an outcome. A panic is
 //! an outcome, too: the call has failed.
 
-use super::{JobContext, Step, Task, shown};
+use super::{JobContext, Services, Step, Task, shown};
+use crate::agents::Agent;
+use crate::delegate::{Caller, Delegation, Order};
+use crate::family::MOST_IN_TURN;
 use crate::firewall::{EnvFiles, know_keys};
 use crate::hooks::{Gated, Ran};
+use crate::skills::Skill;
 use crate::store::Stored;
 use async_trait::async_trait;
-use piton_core::call::{Access, CallInput, Outcome, Planned, Resume, Status, Touches};
+use piton_core::call::{Access, CallInput, CallKind, Outcome, Planned, Resume, Status, Touches};
 use piton_core::client::Live;
-use piton_core::event::{Event, Record, Subject};
+use piton_core::event::{Event, Origin, Record, Subject};
 use piton_core::hidden;
 use piton_core::hook::HookPoint;
-use piton_core::ids::{CallId, Seq};
+use piton_core::ids::{CallId, Seq, SessionId};
 use piton_core::message::ToolCall;
+use piton_core::permission::Ask;
 use piton_core::secrets::Firewall;
+use piton_core::shell;
 use piton_core::todo;
 use piton_core::truncate::OutputCut;
 use piton_tools::executor::{Boot, OutputSink};
-use piton_tools::host::Host;
+use piton_tools::files::{Files, Withheld};
+use piton_tools::host::{Delegate, Host};
 use piton_tools::limits::{ABANDON_GRACE, ABANDON_LOOK_GRACE};
 use piton_tools::plan::{Links, Look};
 use piton_tools::private;
+use piton_tools::skill;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::spawn::Confinement;
+use piton_tools::subagent;
 use piton_tools::tool::{Tool, ToolContext, abandoned, interrupted};
 use serde_json::json;
 use std::io;
@@ -53,6 +62,9 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
         );
         return Step::Record(vec![settled(call.id.clone(), Outcome::new(Status::Interrupted, text))]);
     };
+    if let Some(step) = delegated(call, cx) {
+        return step;
+    }
     if let Some(why) = voided(call, &*tool, cx) {
         let subject = Subject::Call(call.id.clone());
         return Step::Record(vec![Event::ApprovalVoided { subject, why }]);
@@ -67,9 +79,12 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
     let (cut, folder) = (cx.session.policy().calls.output_cut, cx.services.calls_dir());
     let spill = Spill { cut, folder, call: call.id.clone(), firewall: context.firewall.clone() };
     let variables = Variables { files: Arc::clone(&cx.services.env_files), workspace: context.workspace.clone() };
-    let hooks = cx.want(HookPoint::AfterTool).then(|| (cx.services.hooks.clone(), cx.hook_context()));
+    // What the user runs themselves is no call of the model's: hooks are asked about those.
+    let is_of_user = cx.session.shell().find(&call.id).is_some();
+    let hooks = (!is_of_user && cx.want(HookPoint::AfterTool)).then(|| (cx.services.hooks.clone(), cx.hook_context()));
     let span = tracing::info_span!(target: "piton", "tool_call", call = call.id.as_str(), tool = call.name);
     let (id, stop) = (call.id.clone(), context.cancel.clone());
+    let leave = tool.spec().name.eq(shell::TOOL).then(|| context.leave.clone());
     let work = async move {
         variables.read().await;
         let mut outcome = run(&call, tool, &context, start).await;
@@ -100,7 +115,109 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
         let outcome = Outcome::new(Status::Failed, format!("The tool failed inside Piton: {why}."));
         vec![settled(broken, outcome)]
     });
-    Step::Start(task.stopped_by(stop))
+    let task = task.stopped_by(stop);
+    Step::Start(match leave {
+        Some(leave) => task.left_by(leave),
+        None => task,
+    })
+}
+
+/// What is recorded before a subagent begins: whose session answers the call. `None`: that is on record, or nobody's does.
+fn delegated(call: &ToolCall, cx: &JobContext<'_>) -> Option<Step> {
+    if !is_delegated(call, cx) || cx.session.child(&call.id).is_some() {
+        return None;
+    }
+    let input = asked(call, cx)?;
+    if cx.session.delegated_in_turn() >= MOST_IN_TURN {
+        let text =
+            format!("{MOST_IN_TURN} subagents have been called in this turn, and no more may: do the rest yourself.");
+        return Some(Step::Record(vec![settled(call.id.clone(), Outcome::failed(text))]));
+    }
+    let child = match input.session() {
+        None => cx.services.world.session_id(),
+        Some(known) => match refused_to_go_on(&known, cx) {
+            Some(why) => {
+                let text = format!("task: {why}. Leave task_id out to begin anew.");
+                return Some(Step::Record(vec![settled(call.id.clone(), Outcome::failed(text))]));
+            }
+            None => known,
+        },
+    };
+    Some(Step::Record(vec![Event::Delegated { call: call.id.clone(), child, agent: input.agent().to_owned() }]))
+}
+
+/// Why a conversation cannot go on by this id.
+fn refused_to_go_on(child: &SessionId, cx: &JobContext<'_>) -> Option<&'static str> {
+    if !cx.session.has_called(child) {
+        return Some("no subagent of this session has that task_id");
+    }
+    cx.session
+        .children()
+        .any(|open| open == child)
+        .then_some("the subagent of that task_id is at work; wait for its answer")
+}
+
+fn is_delegated(call: &ToolCall, cx: &JobContext<'_>) -> bool {
+    cx.session.plan(&call.id).is_some_and(|plan| plan.accesses.contains(&Access::Spawn))
+}
+
+/// What a subagent shall do: what a call of `task` says, or a skill that is done in a session of its own. Where nobody can be called, the
+/// model is given the skill itself.
+fn asked(call: &ToolCall, cx: &JobContext<'_>) -> Option<subagent::Input> {
+    let Some((skill, words)) = skill(call, cx) else {
+        return call.input.value().and_then(|input| subagent::Input::read(input).ok());
+    };
+    let (settings, policy) = (&cx.services.settings, cx.session.policy());
+    let has_task = settings.tools.get(subagent::NAME).is_some() && policy.calls.enables(subagent::NAME);
+    let fork = skill.fork.as_ref().filter(|_| has_task && !policy.permission.forbid(subagent::NAME))?;
+    Some(subagent::Input {
+        description: format!("{} {}", skill::NAME, skill.name()),
+        prompt: skill.given.placed(&words),
+        subagent_type: Some(fork.agent().to_owned()),
+        task_id: None,
+        model: fork.model.clone(),
+    })
+}
+
+/// The skill that a call is for, with the words for it.
+fn skill<'c>(call: &ToolCall, cx: &JobContext<'c>) -> Option<(&'c Arc<Skill>, String)> {
+    let input = call.input.value().filter(|_| call.name == skill::NAME)?;
+    let input = skill::Input::read(input).ok()?;
+    let skill = cx.services.settings.skills.get(input.skill()?)?;
+    Some((skill, input.arguments.unwrap_or_default()))
+}
+
+/// The agent that is called, which thinks as much as a skill wants.
+fn run_by(call: &ToolCall, input: &subagent::Input, cx: &JobContext<'_>) -> Option<Arc<Agent>> {
+    let agent = cx.services.settings.agents.get(input.agent()).filter(|agent| agent.is_subagent)?;
+    let effort = skill(call, cx).and_then(|(skill, _)| skill.fork.as_ref()?.effort);
+    Some(match effort {
+        Some(_) => Arc::new(Agent { effort, ..Agent::clone(agent) }),
+        None => Arc::clone(agent),
+    })
+}
+
+/// Who has the call answered by a subagent, where it is.
+fn delegation(call: &ToolCall, cx: &JobContext<'_>) -> Option<Arc<dyn Delegate>> {
+    let child = cx.session.child(&call.id)?.clone();
+    let input = asked(call, cx)?;
+    let Services { settings, kin, nursery, bus, .. } = cx.services;
+    let left = kin.left(&child);
+    let order = Order {
+        parent: Origin { session: cx.session.id().clone(), seq: bus.now().seq, call: Some(call.id.clone()) },
+        goes_on: input.session().is_some(),
+        agent: input.agent().to_owned(),
+        title: input.title(),
+        run_by: run_by(call, &input, cx),
+        model: input.model.clone(),
+        caller: Caller { settings: settings.clone(), mode: cx.session.policy().mode, left },
+        prompt: input.prompt,
+        child,
+        workspace: PathBuf::from(cx.session.workspace()),
+        kin: kin.child(),
+        bus: bus.clone(),
+    };
+    Some(Arc::new(Delegation { nursery: Arc::clone(nursery), order }))
 }
 
 /// What has changed since a person said yes to a call that begins here: a link that leads elsewhere, a file that it would change. The
@@ -146,25 +263,49 @@ fn settled(call: CallId, outcome: Outcome) -> Event {
 fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
     let services = cx.services;
     let (bus, of) = (services.bus.clone(), call.id.clone());
+    let mut limits = services.settings.tool_limits.clone();
+    if cx.session.shell().find(&call.id).is_some() {
+        // Who waits for it can stop it.
+        limits.bash_max_ms = limits.background_max_ms;
+        limits.bash_default_ms = limits.bash_max_ms;
+    }
     ToolContext {
         call: call.id.clone(),
         boot: if cx.session.is_started_in_this_boot(&call.id) { Boot::Current } else { Boot::Earlier },
         workspace: PathBuf::from(cx.session.workspace()),
         host: Arc::new(services.stored.clone()),
+        delegate: delegation(call, cx),
         executor: Arc::clone(&services.executor),
         tasks: Arc::new(cx.session.tasks().clone()),
         output: OutputSink::cleaned(&services.firewall, move |text: &str| {
             bus.live(Live::ToolOutput { call: of.clone(), text: text.to_owned() });
         }),
         cancel: CancellationToken::new(),
+        leave: CancellationToken::new(),
         ledger: Arc::clone(&services.ledger),
-        files: services.files_for_tools(Path::new(cx.session.workspace())),
+        files: files(call, cx),
         confinement: confinement(&call.id, cx),
         env: Arc::clone(&services.settings.env),
         firewall: services.firewall.clone(),
-        limits: services.settings.tool_limits.clone(),
+        limits,
         output_cut: cx.session.policy().calls.output_cut,
     }
+}
+
+/// The files that the call reads and changes. A search finds files that it did not name: it opens none that a rule forbids.
+fn files(call: &ToolCall, cx: &JobContext<'_>) -> Arc<dyn Files> {
+    let files = cx.services.files_for_tools(Path::new(cx.session.workspace()));
+    if cx.session.plan(&call.id).is_none_or(|plan| plan.kind != CallKind::Search) {
+        return files;
+    }
+    let policy = cx.session.policy();
+    let (rules, reach, mode) = (policy.permission.clone(), policy.reach.clone(), policy.mode);
+    let (is_confined, workspace, tool) =
+        (!policy.sandbox.is_off(), cx.session.workspace().to_owned(), call.name.clone());
+    Arc::new(Withheld::new(files, move |path| {
+        let ask = Ask { tool: &tool, accesses: &[], workspace: &workspace, is_confined, reach: &reach };
+        rules.withhold(mode, &ask, &path.to_string_lossy())
+    }))
 }
 
 /// What the call's command is held to: the sandbox, unless somebody was asked about just this, as it is on record.
@@ -210,7 +351,7 @@ async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, start:
     let mut outcome = tokio::select! {
         biased;
         outcome = work => outcome,
-        touches = grace_after(&context.cancel, &*tool) => abandoned(touches),
+        touches = grace_after(context, &*tool) => abandoned(touches),
     };
     if let (Status::Interrupted, Start::Elsewhere { before: Some((store, tree)), .. }) = (outcome.status, start) {
         let changed = tokio::task::spawn_blocking(move || changed_since(&store, &tree)).await;
@@ -223,11 +364,14 @@ async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, start:
 }
 
 /// Ends when a call that was asked to stop need not be waited for any longer. Answers what it may have changed.
-async fn grace_after(cancel: &CancellationToken, tool: &dyn Tool) -> Touches {
+async fn grace_after(context: &ToolContext, tool: &dyn Tool) -> Touches {
+    /// A subagent abandons its own calls first, and then leaves.
+    const OF_SUBAGENTS: u32 = 3;
     const LOOK_EVERY: Duration = Duration::from_millis(50);
-    cancel.cancelled().await;
+    context.cancel.cancelled().await;
     let touches = tool.spec().effects.touches;
     let grace = if touches == Touches::Nothing { ABANDON_LOOK_GRACE } else { ABANDON_GRACE };
+    let grace = if context.delegate.is_some() { grace * OF_SUBAGENTS } else { grace };
     // The real clock, not tokio's: a process takes its time even where a test's clock stands still.
     let asked = Instant::now();
     while asked.elapsed() < grace {

@@ -4,6 +4,7 @@ use super::JobContext;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use piton_core::event::Event;
+use piton_core::ids::CallId;
 use piton_core::turn::Job;
 use std::time::Duration;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
@@ -24,6 +25,7 @@ pub(crate) struct Task {
     cut: End,
     broken: Broken,
     stop: Option<CancellationToken>,
+    leave: Option<CancellationToken>,
     recorded: Option<CancellationToken>,
 }
 
@@ -67,6 +69,7 @@ struct Running {
     cut: End,
     broken: Broken,
     stop: Option<CancellationToken>,
+    leave: Option<CancellationToken>,
     recorded: Option<CancellationToken>,
 }
 
@@ -83,7 +86,14 @@ impl Task {
             end
         };
         let work = work.boxed();
-        Self { work, cut: Box::new(|_| Vec::new()), broken: Box::new(|_, _| Vec::new()), stop: None, recorded: None }
+        Self {
+            work,
+            cut: Box::new(|_| Vec::new()),
+            broken: Box::new(|_, _| Vec::new()),
+            stop: None,
+            leave: None,
+            recorded: None,
+        }
     }
 
     /// What is recorded where it is no longer wanted.
@@ -102,6 +112,11 @@ impl Task {
     /// How to ask it to stop; it still ends.
     pub(crate) fn stopped_by(self, stop: CancellationToken) -> Self {
         Self { stop: Some(stop), ..self }
+    }
+
+    /// How to ask it to let what it waits for go on without it; it still ends.
+    pub(crate) fn left_by(self, leave: CancellationToken) -> Self {
+        Self { leave: Some(leave), ..self }
     }
 
     /// It may begin before what led to it is durable, and keeps what comes of it to itself until this is cancelled.
@@ -157,9 +172,9 @@ impl Jobs {
 
     fn spawn(&mut self, is_chosen: impl Fn(&Key, &Task) -> bool) {
         for (key, task) in self.ready.extract_if(.., |(key, task)| is_chosen(key, task)) {
-            let Task { work, cut, broken, stop, recorded } = task;
+            let Task { work, cut, broken, stop, leave, recorded } = task;
             let handle = self.tasks.spawn(work.in_current_span());
-            self.running.push(Running { key, handle, cut, broken, stop, recorded });
+            self.running.push(Running { key, handle, cut, broken, stop, leave, recorded });
         }
     }
 
@@ -188,6 +203,18 @@ impl Jobs {
     pub(crate) fn stop(&self, job: &Job) {
         let running = self.running.iter().filter(|running| running.key.is(job));
         running.filter_map(|running| running.stop.as_ref()).for_each(CancellationToken::cancel);
+    }
+
+    /// Asks what runs, and can, to let its commands go on without it: the calls that were asked.
+    pub(crate) fn leave(&self, is_meant: impl Fn(&CallId) -> bool) -> Vec<CallId> {
+        let asked = self.running.iter().filter_map(|running| match (&running.key, &running.leave) {
+            (Key::Turn(Job::RunTool(call)), Some(leave)) if is_meant(&call.id) => {
+                leave.cancel();
+                Some(call.id.clone())
+            }
+            _ => None,
+        });
+        asked.collect()
     }
 
     /// Stops everything at once. Shell commands are ended by their runners, which still write down how.

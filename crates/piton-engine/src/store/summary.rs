@@ -2,6 +2,7 @@
 //! and must come to the same.
 
 use super::{Activity, Summary};
+use piton_core::call::{Delegated, Outcome};
 use piton_core::event::{Event, Record, SummaryCall, TitledBy};
 use piton_core::message::Part;
 
@@ -46,7 +47,7 @@ impl Summary {
             Event::SettingsChanged { changed, .. } => return self.model = changed.model.clone().or(self.model.take()),
             Event::TitleGiven { title, by } => return self.titled(title, by, prompt),
             Event::WorkspaceMoved { workspace } => self.workspace.clone_from(workspace),
-            Event::UserSpoke { parts, .. } => self.prompted(parts, prompt),
+            Event::UserSpoke { parts, typed, .. } => self.prompted(parts, typed.as_deref(), prompt),
             Event::TurnStarted { turn, model, fallbacks, .. } => {
                 (self.turns, self.status) = (*turn, Activity::Running);
                 self.model = Some(chain(model, fallbacks));
@@ -63,14 +64,15 @@ impl Summary {
                     self.pay(*cost_micros);
                 }
             }
+            Event::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. } => self.pay_child(delegated),
             Event::TurnEnded { end, .. } => (self.status, self.last_end) = (Activity::Idle, Some(*end)),
             _ => {}
         }
         self.updated_ms = record.at_ms;
     }
 
-    fn prompted(&mut self, parts: &[Part], prompt: &mut String) {
-        let words = title(parts);
+    fn prompted(&mut self, parts: &[Part], typed: Option<&str>, prompt: &mut String) {
+        let words = title(parts, typed);
         if self.title.is_empty() {
             self.title.clone_from(&words);
         }
@@ -89,6 +91,16 @@ impl Summary {
         }
     }
 
+    /// However many of a subagent's calls have no price, it counts as one.
+    fn pay_child(&mut self, delegated: &Delegated) {
+        if delegated.cost_micros.is_some() {
+            self.pay(delegated.cost_micros);
+        }
+        if delegated.unpriced_calls > 0 {
+            self.pay(None);
+        }
+    }
+
     fn pay(&mut self, cost_micros: Option<u64>) {
         match cost_micros {
             Some(cost) => self.cost_micros = Some(self.cost_micros.unwrap_or(0) + cost),
@@ -103,13 +115,17 @@ pub(super) fn chain(model: &str, fallbacks: &[String]) -> String {
     std::iter::once(model).chain(rest).collect::<Vec<_>>().join(",")
 }
 
-/// A prompt as a title: the words of the person, and not what was piped in beside them.
-pub(super) fn title(parts: &[Part]) -> String {
-    let words = parts.iter().find_map(|part| match part {
+/// A prompt as a title: the words of the person, and not what was piped in beside them or what a command made of them.
+pub(super) fn title(parts: &[Part], typed: Option<&str>) -> String {
+    let words = typed.or_else(|| first_words(parts));
+    shorten(words.unwrap_or_default())
+}
+
+fn first_words(parts: &[Part]) -> Option<&str> {
+    parts.iter().find_map(|part| match part {
         Part::Text { text, .. } if !text.trim().is_empty() => Some(text.as_str()),
         _ => None,
-    });
-    shorten(words.unwrap_or_default())
+    })
 }
 
 /// On one line, not too long.

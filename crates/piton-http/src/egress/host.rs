@@ -1,6 +1,6 @@
 //! Hosts in one canonical spelling, and rules that open them.
 
-use super::{Place, address};
+use super::address;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -82,6 +82,29 @@ impl fmt::Display for Host {
             Self::Address(IpAddr::V4(address)) => address.fmt(f),
             Self::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
         }
+    }
+}
+
+/// A host and a port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The host.
+    pub host: Host,
+    /// The port.
+    pub port: u16,
+}
+
+impl Place {
+    /// The shortest rule that opens it.
+    pub(super) fn rule(&self) -> String {
+        if USUAL_PORTS.contains(&self.port) { self.host.to_string() } else { self.to_string() }
+    }
+}
+
+impl fmt::Display for Place {
+    /// As a rule names it: `example.org:22`, `[2600::1]:443`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
     }
 }
 

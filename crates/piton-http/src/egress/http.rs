@@ -4,7 +4,7 @@
 //! follows is passed on as it is, and the connection serves this one request: whatever else the client sends through it goes to
 //! the same host.
 
-use super::proxy::{Refusals, in_time};
+use super::client::{Refusals, in_time};
 use super::relay::relay;
 use super::{Egress, EgressError, HostError, Place};
 use std::io;

@@ -1,20 +1,15 @@
 //! The proxy at one listening socket: HTTP and SOCKS5, told apart by the first byte.
 
-use super::{Egress, EgressError, http, socks};
-use std::collections::BTreeSet;
-use std::future::Future;
+use super::client::{Refusals, in_time};
+use super::{Egress, http, socks};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// Connections at once; the next ones wait. Each takes two descriptors of Piton's.
 const MOST_CONNECTIONS: usize = 128;
-/// How long a client may take to say what it wants.
-const REQUEST_TIME: Duration = Duration::from_secs(10);
-/// Refusals that are kept for people and the model to read.
-const MOST_REFUSALS: usize = 20;
 /// After a failed `accept`, which may fail again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
@@ -35,26 +30,13 @@ impl Proxy {
 
     /// What it has refused, each once, as far as anybody would read it.
     pub fn refused(&self) -> Vec<String> {
-        self.refusals.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.refusals.all()
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-/// What was refused.
-#[derive(Debug, Default)]
-pub(super) struct Refusals(Mutex<BTreeSet<String>>);
-
-impl Refusals {
-    pub(super) fn note(&self, error: &EgressError) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if error.is_refusal() && all.len() < MOST_REFUSALS {
-            all.insert(error.to_string());
-        }
     }
 }
 
@@ -84,9 +66,4 @@ async fn talk(client: TcpStream, egress: &Egress, refusals: &Refusals) -> io::Re
         socks::VERSION => socks::serve(client, egress, refusals).await,
         _ => http::serve(client, egress, refusals).await,
     }
-}
-
-/// Whatever the client says before it is connected, it must say in time.
-pub(super) async fn in_time<T>(said: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    tokio::time::timeout(REQUEST_TIME, said).await.map_err(|_| io::ErrorKind::TimedOut)?
 }

@@ -1,6 +1,6 @@
 //! SOCKS5 (RFC 1928): `CONNECT` without authentication, to a name or an address.
 
-use super::proxy::{Refusals, in_time};
+use super::client::{Refusals, in_time};
 use super::relay::relay;
 use super::{Egress, EgressError, Host, HostError, Place};
 use std::io;

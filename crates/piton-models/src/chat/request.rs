@@ -1,7 +1,7 @@
 //! The request body of Chat Completions. Same request, same bytes; one more message only adds bytes to `messages`, and
 //! what may change from step to step stands behind them.
 
-use crate::history::{self, IdRule, WireIds, sent_input, sent_name, speaks};
+use crate::history::{self, IdRule, WireIds, function_tools, sent_input, sent_name, speaks};
 use piton_core::message::{Message, Part, Role, ToolCall};
 use piton_core::model::Request;
 use serde_json::{Map, Value, json};
@@ -25,12 +25,8 @@ pub enum Dialect {
 pub fn encode(request: &Request, dialect: Dialect) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), request.model.clone().into());
-    if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
-            let function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.schema });
-            json!({ "type": "function", "function": function })
-        });
-        body.insert("tools".into(), tools.collect());
+    if let Some(tools) = function_tools(request) {
+        body.insert("tools".into(), tools);
     }
     let mut list = messages(request, dialect);
     if dialect == Dialect::OpenRouter && request.model.starts_with("anthropic/") {

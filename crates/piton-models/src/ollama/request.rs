@@ -2,7 +2,7 @@
 //! what may change from step to step stands behind them.
 
 use super::reply::THINKING;
-use crate::history::{self, IdRule, WireIds, sent_input, sent_name, speaks};
+use crate::history::{self, IdRule, WireIds, function_tools, sent_input, sent_name, speaks};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::Request;
 use serde_json::{Map, Value, json};
@@ -11,12 +11,8 @@ use serde_json::{Map, Value, json};
 pub fn encode(request: &Request, window_tokens: Option<u64>) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), request.model.clone().into());
-    if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
-            let function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.schema });
-            json!({ "type": "function", "function": function })
-        });
-        body.insert("tools".into(), tools.collect());
+    if let Some(tools) = function_tools(request) {
+        body.insert("tools".into(), tools);
     }
     body.insert("messages".into(), messages(request).into());
     let mut options = json!({ "num_ctx": window(request, &body, window_tokens) });

@@ -2,11 +2,12 @@
 
 use super::render::Speech;
 use super::{Buffer, Calls, Decoder, Options, Showing, TextCall, TextDialect, TextEvent};
+use crate::draft::settled;
 use crate::model::{Model, ModelLimits, ModelStream, Price};
 use futures_util::stream::{self, StreamExt};
 use piton_core::call::{CallInput, ToolSpec};
 use piton_core::ids::CallId;
-use piton_core::message::{FinishReason, Part, ToolCall};
+use piton_core::message::{Part, ToolCall};
 use piton_core::model::{Delta, ModelError, ModelEvent, Reply, Request};
 use std::sync::Arc;
 
@@ -231,21 +232,6 @@ fn extend(parts: &mut Vec<Part>, events: Vec<TextEvent>, is_parsed: bool) {
                 }));
             }
         }
-    }
-}
-
-/// Calls win over a claim to have simply stopped, but not over a limit, a filter or a failure.
-fn settled(finish: FinishReason, has_calls: bool) -> FinishReason {
-    match finish {
-        FinishReason::Stop | FinishReason::Paused | FinishReason::Other if has_calls => FinishReason::ToolCalls,
-        FinishReason::ToolCalls if !has_calls => FinishReason::Stop,
-        FinishReason::Stop
-        | FinishReason::Paused
-        | FinishReason::Other
-        | FinishReason::ToolCalls
-        | FinishReason::Length
-        | FinishReason::ContentFilter
-        | FinishReason::Error => finish,
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Context, Judge};
 use crate::expand::Field;
 use crate::git;
 use crate::judged::Judged;
-use crate::reading::UnknowableKind;
+use crate::reading::{Effect, UnknowableKind};
 
 impl Judge<'_> {
     pub(super) fn git(&mut self, arguments: &[Field], judged: &mut Judged, context: &Context) {
@@ -55,12 +55,51 @@ impl Judge<'_> {
                     }
                 }
             }
+            ("merge-index" | "remote-ext" | "for-each-repo" | "grep", _) => {
+                self.git_programs(&subcommand.text, rest, judged, context);
+            }
             ("filter-branch", _) => self.unknowable(UnknowableKind::Code, &context.text, context),
             ("config", _) => {
                 let words: Vec<&Field> =
                     rest.iter().filter(|field| !field.text.starts_with('-') && field.text != "set").collect();
                 if let [key, value, ..] = words.as_slice() {
                     self.git_setting(&key.text, value, "git config", context);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Programs that a subcommand takes as an operand or in an option.
+    fn git_programs(&mut self, subcommand: &str, rest: &[Field], judged: &mut Judged, context: &Context) {
+        match subcommand {
+            "merge-index" | "remote-ext" => {
+                // Of `remote-ext` a name stands in front.
+                let skip = rest.iter().take_while(|field| field.text.starts_with('-')).count();
+                let at = skip + usize::from(subcommand == "remote-ext");
+                let words = if subcommand == "remote-ext" { rest.get(at..) } else { rest.get(at..at + 1) };
+                self.git_code(words.unwrap_or_default(), &format!("git {subcommand}"), context);
+            }
+            "for-each-repo" => {
+                let skip = rest.iter().take_while(|field| field.text.starts_with('-')).count();
+                let mut inner = context.clone();
+                inner.through.push("git for-each-repo".to_string());
+                inner.depth += 1;
+                let command = [&[Field::literal("git")], rest.get(skip..).unwrap_or_default()].concat();
+                self.command(&command, Judged::of(Effect::ChangesNothing), inner);
+            }
+            "grep" => {
+                for field in rest.iter().take_while(|field| field.text != "--") {
+                    let long = field
+                        .text
+                        .split_once('=')
+                        .filter(|(name, _)| name.len() > 3 && "--open-files-in-pager".starts_with(name));
+                    let cluster = field.text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+                    let glued = cluster.and_then(|letters| letters.split_once('O'));
+                    if let Some((_, code)) = long.or(glued).filter(|(_, code)| !code.is_empty()) {
+                        judged.risky.push(field.text.clone());
+                        self.git_code(&[crate::expand::tail(field, code)], "git grep -O", context);
+                    }
                 }
             }
             _ => {}

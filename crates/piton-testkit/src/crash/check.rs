@@ -5,19 +5,23 @@
 //!   I2  every call has one result, in good form      I7  no effect before its call is on record
 //!   I3  no result says what is not so                I9  an approval is given and acted on at most once
 //!   I4  what was heard as recorded stays             I10 what is derived agrees with the events
-//!   I5  the chain of hashes is whole                 $   every reply is billed once
+//!   I5  the chain of hashes is whole                 I11 hooks pass a gate once, and what they say holds
+//!   $   every reply is billed once
 //! ```
 //!
 //! I8, that no process is left over, needs processes: see [`super::slow`].
 
 use super::client::{Stage, times_said};
+use super::hooks::{CHECKED, HEARD, SEEN};
 use super::model::USAGE;
 use piton_core::call::{Effects, Outcome, Status};
 use piton_core::event::{Event, Record, Subject};
+use piton_core::hook::HookPoint;
 use piton_core::ids::CallId;
-use piton_core::message::{Message, ToolCall, Usage};
+use piton_core::message::{Message, Part, ToolCall, Usage};
 use piton_core::turn;
 use piton_engine::store::{CheckResult, StoreError, Summary};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
@@ -66,6 +70,9 @@ impl Findings<'_> {
         self.effects();
         self.epochs();
         self.approvals();
+        if self.stage.scenario.hooked {
+            self.hooks();
+        }
         self.derived(&session);
         self.bill(&session);
         self.end(&messages);
@@ -108,10 +115,7 @@ impl Findings<'_> {
                 self.say(format!("I2: call {} has {} results", call.id, settled.len()));
                 continue;
             };
-            let input = match &call.input {
-                piton_core::call::CallInput::Json(input) => input.clone(),
-                piton_core::call::CallInput::Invalid { .. } => continue,
-            };
+            let Some(input) = self.input(&call) else { continue };
             let started = self.has(|event| matches!(event, Event::CallStarted { call: id } if *id == call.id));
             if call.name == "act" {
                 let times = lines.remove(input["line"].as_str().unwrap_or_default()).unwrap_or(0);
@@ -139,6 +143,49 @@ impl Findings<'_> {
         };
         if !is_true {
             self.say(format!("I3: call {call} is said to be {status:?}, and had {times} effects: {}", outcome.text));
+        }
+    }
+
+    /// What runs: the model's input, or what the request has in its place.
+    fn input(&self, call: &ToolCall) -> Option<Value> {
+        let changed = self.records.iter().find_map(|record| match &record.event {
+            Event::CallRequested { call: id, input, .. } if *id == call.id => input.clone(),
+            _ => None,
+        });
+        changed.or_else(|| call.input.value().cloned())
+    }
+
+    /// I11.
+    fn hooks(&mut self) {
+        let notes = |parts: &[Part]| {
+            parts.iter().filter(|part| matches!(part, Part::Note { text, .. } if text.contains(HEARD))).count()
+        };
+        let heard = |record: &Record| matches!(&record.event, Event::UserSpoke { parts, .. } if notes(parts) == 1);
+        if self.records.iter().filter(|record| heard(record)).count() != self.stage.scenario.says.len() {
+            self.say("I11: a prompt is on record without the note of its hook".to_owned());
+        }
+        for call in calls(&self.records) {
+            let passed = |event: &Event| matches!(event, Event::HooksRan { point: HookPoint::BeforeTool, call: Some(id), .. } if *id == call.id);
+            let starts = |event: &Event| matches!(event, Event::CallStarted { call: id } if *id == call.id);
+            let times = self.records.iter().filter(|record| passed(&record.event)).count();
+            if times != 1 || self.position(starts).is_some_and(|started| self.position(passed) > Some(started)) {
+                self.say(format!("I11: call {} passed its hook {times} times, or was started before", call.id));
+            }
+            let input = self.input(&call).unwrap_or_default();
+            if !input["line"]
+                .as_str()
+                .is_some_and(|line| line.starts_with(CHECKED) && line.matches(CHECKED).count() == 1)
+            {
+                self.say(format!("I11: call {} runs {input}, which is not what its hook left of it", call.id));
+            }
+            if outcomes(&self.records, &call.id).any(|outcome| outcome.text.matches(SEEN).count() != 1) {
+                self.say(format!("I11: the outcome of call {} is not as its hook left it", call.id));
+            }
+        }
+        let sent_back = |record: &&Record| matches!(record.event, Event::HooksRan { sent_back: Some(_), .. });
+        let rounds = self.records.iter().filter(sent_back).count();
+        if rounds != 1 {
+            self.say(format!("I11: the model was sent back {rounds} times"));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The user's side of one life of the process: opens the session, says what is still to be said, answers, cancels, and
 //! leaves when all is done. It remembers nothing over a crash but what it was told: what it heard as recorded.
 
+use super::hooks::Guard;
 use super::machine::Machine;
 use super::model::Simulated;
 use super::scenario::Scenario;
@@ -41,6 +42,8 @@ pub(super) struct Stage<'s> {
     pub(super) runners: Runners,
     pub(super) scenario: &'s Scenario,
     pub(super) rule: Rule,
+    /// Whether the hooks of the scenario are there.
+    pub(super) has_hooks: bool,
     pub(super) workspace: &'s Path,
     /// What was in it before anything happened.
     pub(super) planted: BTreeMap<PathBuf, String>,
@@ -132,6 +135,9 @@ impl Stage<'_> {
             let options = snapshot::Options { faults: Some(self.machine.clone()), ..snapshot::Options::default() };
             let store = Engine::open(self.machine.root()).snapshots(self.workspace, options);
             settings.snapshots = Some(Arc::new(store.unwrap()));
+        }
+        if self.has_hooks {
+            settings.hooks.push(Arc::new(Guard(self.machine.clone())));
         }
         settings.policy.permission.push("*", if self.scenario.asks { Action::Ask } else { Action::Allow });
         settings

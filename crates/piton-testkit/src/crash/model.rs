@@ -104,6 +104,6 @@ fn done(answer: &Answer) -> ModelEvent {
     };
     let parts: Vec<Part> = std::iter::once(Part::text(&answer.text)).chain(answer.calls.iter().map(call)).collect();
     let finish = if answer.calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
-    let reply = Reply { parts, finish, finish_raw: None, usage: USAGE, response_id: None, warnings: Vec::new() };
+    let reply = Reply { usage: USAGE, ..Reply::new(parts, finish) };
     ModelEvent::Done(Box::new(reply))
 }

@@ -18,6 +18,8 @@ pub struct Scenario {
     pub(super) asks: bool,
     /// The turn is taken back when it is over, files too.
     pub(super) undoes: bool,
+    /// A hook stands at every gate: see [`super::hooks`].
+    pub(super) hooked: bool,
     /// How the last turn may end.
     pub(super) ends: &'static [TurnEnd],
 }
@@ -86,6 +88,14 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
             said.clone(),
         ),
         Scenario {
+            hooked: true,
+            ..Scenario::new(
+                "hooks at every gate",
+                vec![calls([act("one"), act("two")]), short.clone(), end.clone()],
+                said.clone(),
+            )
+        },
+        Scenario {
             undoes: true,
             ..Scenario::new("undo under way", vec![calls([made_short]), short.clone()], said.clone())
         },
@@ -103,7 +113,16 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
 
 impl Scenario {
     fn new(name: &'static str, replies: Vec<Answer>, says: Vec<Say>) -> Self {
-        Self { name, replies, says, cancel_on: None, asks: false, undoes: false, ends: &[TurnEnd::Completed] }
+        Self {
+            name,
+            replies,
+            says,
+            cancel_on: None,
+            asks: false,
+            undoes: false,
+            hooked: false,
+            ends: &[TurnEnd::Completed],
+        }
     }
 
     /// What an uninterrupted run leaves in the workspace.

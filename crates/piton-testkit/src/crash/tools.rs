@@ -211,7 +211,8 @@ impl Tool for Acting {
     async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
         match self.rule {
             Rule::Kept | Rule::NoClaim => {
-                let watch = CommandWatch { output: cx.output.clone(), stop: cx.cancel.clone() };
+                let watch =
+                    CommandWatch { output: cx.output.clone(), stop: cx.cancel.clone(), ..CommandWatch::default() };
                 cx.executor
                     .settle(&cx.call, cx.boot, &watch)
                     .await

@@ -37,9 +37,18 @@ pub(super) async fn found(input: &Input, cx: &ToolContext) -> Outcome {
     }
 }
 
+/// One that was waited for, until somebody left it running.
+pub(super) async fn left(input: &Input, cx: &ToolContext) -> Outcome {
+    goes_on(input, cx, "The user sent this command to the background, where it goes on").await
+}
+
 async fn running(input: &Input, cx: &ToolContext) -> Outcome {
+    goes_on(input, cx, "Runs in the background").await
+}
+
+async fn goes_on(input: &Input, cx: &ToolContext, how: &str) -> Outcome {
     let output = cx.executor.output_from(&cx.call, 0, cx.limits.output_chars, &cx.firewall).await;
-    let mut text = format!("Runs in the background as {}. bash_output reads it, bash_kill ends it.", cx.call);
+    let mut text = format!("{how} as {}. bash_output reads it, bash_kill ends it.", cx.call);
     match output.text.trim_end_matches('\n') {
         "" => text.push_str(" No output yet."),
         said => text.push_str(&format!(" Output so far:\n{said}")),

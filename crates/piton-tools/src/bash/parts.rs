@@ -1,5 +1,6 @@
 //! What a command would do, as accesses that rules see.
 
+use crate::files::Found;
 use crate::plan::Look;
 use piton_core::call::{Access, CommandPart};
 use piton_shell::{Part, Programs, UnknowableKind};
@@ -32,7 +33,12 @@ pub(super) fn accesses(command: &str, cwd: &Path, look: &Look) -> Vec<(Access, O
         if !is_redirection(&part) {
             let mut part = CommandPart::from(part.clone());
             part.writes = part.writes.iter().map(|path| look.pattern(&from(cwd, path))).collect();
-            part.may_open = part.may_open.iter().map(|path| look.absolute(&from(cwd, path))).collect();
+            part.may_open = part.may_open.iter().map(|path| look.pattern(&from(cwd, path))).collect();
+            part.below.retain_mut(|below| {
+                below.folder = look.pattern(&from(cwd, &below.folder));
+                // Nothing lies below a file; it is among what is read.
+                !matches!(look.files.look(Path::new(&below.folder)), Ok(Some(Found::File { .. })))
+            });
             // Another program by a known one's name: only a rule that names it so is about it.
             if let Some(word) = part.words.first().filter(|word| programs.is_another(word)).cloned() {
                 part.is_harmless = false;

@@ -9,15 +9,20 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Puts `content` at `target`, which is not a link. Mode and owner of a file that is there are kept. `key` names the
+/// A new content does not run as another user, as after any write.
+pub(super) const RIGHTS: u32 = 0o777;
+
+/// Puts `content` at `target`, which is not a link. Mode and owner of a file that is there are kept, the mode unless there
+/// are `rights` for the new one. `key` names the
 /// unfinished file: the same key again replaces what a first attempt may have left.
-pub(super) fn replace(target: &Path, content: &[u8], key: &str) -> io::Result<()> {
+pub(super) fn replace(target: &Path, content: &[u8], key: &str, rights: Option<u32>) -> io::Result<()> {
     let folder = target.parent().unwrap_or(Path::new("/"));
     let unfinished = unfinished(folder, key);
     remove_if_there(&unfinished)?;
     // What came to its name meanwhile may be a link: nothing of what it leads to is taken over.
     let there = fs::symlink_metadata(target).ok().filter(fs::Metadata::is_file);
-    let replaced = write_new(&unfinished, content, there.as_ref()).and_then(|()| fs::rename(&unfinished, target));
+    let replaced =
+        write_new(&unfinished, content, there.as_ref(), rights).and_then(|()| fs::rename(&unfinished, target));
     if let Err(error) = replaced {
         // Best effort: the first error is the one that matters.
         let _ = remove_if_there(&unfinished);
@@ -49,13 +54,11 @@ fn unfinished(folder: &Path, key: &str) -> PathBuf {
     folder.join(format!(".piton-{key}.tmp"))
 }
 
-fn write_new(path: &Path, content: &[u8], like: Option<&fs::Metadata>) -> io::Result<()> {
+fn write_new(path: &Path, content: &[u8], like: Option<&fs::Metadata>, rights: Option<u32>) -> io::Result<()> {
     /// As any program creates files; the process's umask takes its part.
     const MODE: u32 = 0o666;
-    /// A new content does not run as another user, as after any write.
-    const RIGHTS: u32 = 0o777;
     // What takes the place of a file is for no more eyes than that, from the start.
-    let mode = like.map_or(MODE, |_| 0o600);
+    let mode = if like.is_some() || rights.is_some() { 0o600 } else { MODE };
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     file.write_all(content)?;
     if let Some(like) = like {
@@ -64,7 +67,9 @@ fn write_new(path: &Path, content: &[u8], like: Option<&fs::Metadata>) -> io::Re
             // Only root may give a file away; for anybody else it becomes theirs, as with any editor.
             let _ = fchown(&file, Some(Uid::from_raw(like.uid())), Some(Gid::from_raw(like.gid())));
         }
-        file.set_permissions(Permissions::from_mode(like.mode() & RIGHTS))?;
+    }
+    if let Some(mode) = rights.or(like.map(fs::Metadata::mode)) {
+        file.set_permissions(Permissions::from_mode(mode & RIGHTS))?;
     }
     file.sync_all()
 }
@@ -87,7 +92,7 @@ mod tests {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
         fs::write(unfinished(folder.path(), "c1"), "left by a first attempt").unwrap();
-        replace(&path, b"new", "c1").unwrap();
+        replace(&path, b"new", "c1", None).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o755);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -98,7 +103,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("taken");
         fs::create_dir(&path).unwrap();
-        replace(&path, b"new", "c1").unwrap_err();
+        replace(&path, b"new", "c1", None).unwrap_err();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -5,14 +5,12 @@
 //! link in the way in between gets an error.
 
 use super::Disk;
+use super::folder::{self, Opened};
 use crate::files::{Files, Found, Replacement, Stamp, Visit};
 use piton_core::ids::CallId;
 use piton_sandbox::{Access, Plan, Reach};
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat2};
-use rustix::io::Errno;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The disk, within what a sandbox shows.
@@ -23,9 +21,6 @@ pub struct ConfinedDisk {
     /// Made when the first file is asked for: that looks at the machine's folders.
     plan: OnceLock<Plan>,
 }
-
-/// What is opened is what was judged.
-const AS_NAMED: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);
 
 impl ConfinedDisk {
     /// This disk within what a sandbox of this reach shows. Asks nothing of the disk yet.
@@ -51,47 +46,9 @@ impl ConfinedDisk {
     }
 
     /// What is at a path that was resolved and may be read, by a name that leads to just that.
-    fn judged(&self, path: &Path) -> io::Result<Judged> {
+    fn judged(&self, path: &Path) -> io::Result<Opened> {
         self.check(path, Access::Read)?;
-        let open = openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty(), AS_NAMED);
-        Ok(Judged(open.map_err(by_link)?))
-    }
-
-    /// The folder at a path, with those above it, made where they are not there.
-    fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let mut folder = openat2(CWD, "/", flags, Mode::empty(), AS_NAMED)?;
-        for part in path.components() {
-            let Component::Normal(part) = part else { continue };
-            folder = match openat2(&folder, part, flags, Mode::empty(), AS_NAMED) {
-                Err(Errno::NOENT) => {
-                    match mkdirat(&folder, part, Mode::from_raw_mode(0o777)) {
-                        Ok(()) | Err(Errno::EXIST) => {}
-                        Err(error) => return Err(error.into()),
-                    }
-                    openat2(&folder, part, flags, Mode::empty(), AS_NAMED).map_err(by_link)?
-                }
-                other => other.map_err(by_link)?,
-            };
-        }
-        Ok(folder)
-    }
-}
-
-/// Something open, which is reached by its descriptor.
-struct Judged(OwnedFd);
-
-impl Judged {
-    fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
-    }
-}
-
-/// A link where none was a moment ago.
-fn by_link(error: Errno) -> io::Error {
-    match error {
-        Errno::LOOP => io::Error::new(io::ErrorKind::PermissionDenied, "a link was put in its way while it was opened"),
-        error => error.into(),
+        folder::at(path)
     }
 }
 
@@ -140,6 +97,10 @@ impl Files for ConfinedDisk {
         judged.map_or(0, |judged| self.disk.other_names(&judged.path()))
     }
 
+    fn rights(&self, path: &Path) -> Option<u32> {
+        self.disk.rights(&self.judged(&self.real(path).ok()?).ok()?.path())
+    }
+
     fn begin(&self, call: &CallId, changes: &[Replacement]) -> io::Result<()> {
         changes.iter().try_for_each(|change| self.check(&change.path, Access::Write))?;
         self.disk.begin(call, changes)
@@ -147,9 +108,7 @@ impl Files for ConfinedDisk {
 
     fn put(&self, call: &CallId, change: &Replacement, content: Option<&[u8]>) -> io::Result<()> {
         self.check(&change.path, Access::Write)?;
-        let name = change.path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
-        let folder = Judged(self.folder(change.path.parent().unwrap_or(Path::new("/")))?);
-        self.disk.put_at(call, &folder.path().join(name), content)
+        self.disk.put_at(call, change, content)
     }
 
     fn begun(&self, call: &CallId) -> Vec<Replacement> {
@@ -201,7 +160,7 @@ mod tests {
         }
 
         fn write(&self, name: &str) -> io::Result<()> {
-            let change = Replacement { path: self.path(name), before: None, after: None };
+            let change = Replacement { path: self.path(name), before: None, after: None, rights: None };
             self.disk().replace(&"c1_0".into(), &change, b"new")
         }
     }
@@ -243,7 +202,7 @@ mod tests {
         let path = place.disk().real(&place.path("workspace/sub/new")).unwrap();
         fs::remove_dir(place.path("workspace/sub")).unwrap();
         symlink(place.path("outside"), place.path("workspace/sub")).unwrap();
-        let change = Replacement { path, before: None, after: None };
+        let change = Replacement { path, before: None, after: None, rights: None };
         place.disk().replace(&"c1_0".into(), &change, b"new").unwrap_err();
         assert!(!place.path("outside/new").exists());
     }
@@ -254,7 +213,7 @@ mod tests {
         let disk = place.disk();
         let path = disk.real(Path::new("/tmp/x")).unwrap();
         assert_eq!(path, place.path("private/tmp/x"));
-        let change = Replacement { path, before: None, after: None };
+        let change = Replacement { path, before: None, after: None, rights: None };
         disk.replace(&"c1_0".into(), &change, b"new").unwrap();
         assert_eq!(fs::read(place.path("private/tmp/x")).unwrap(), b"new");
     }

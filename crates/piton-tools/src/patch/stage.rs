@@ -20,6 +20,8 @@ pub(super) struct Staging {
     pub(super) from: Option<String>,
     /// Where it moves, as people see it.
     pub(super) to: Option<String>,
+    /// The rights of the file that moves here.
+    pub(super) rights: Option<u32>,
 }
 
 impl Staging {
@@ -91,7 +93,7 @@ impl Stage<'_> {
             CurrentFile::Absent => None,
             CurrentFile::File { content, .. } => Some(content.clone()),
         };
-        self.staged.push(Staging { target, content, is_overwritten: false, from: None, to: None });
+        self.staged.push(Staging { target, content, is_overwritten: false, from: None, to: None, rights: None });
         Ok(Some(self.staged.len() - 1))
     }
 
@@ -142,8 +144,10 @@ impl Stage<'_> {
                 self.staged[from].content = None;
                 let Some(to) = to else { return Ok(()) };
                 self.staged[from].to = Some(self.staged[to].target.shown.clone());
+                let rights = self.staged[from].rights.or(self.staged[from].target.rights);
                 let file = &mut self.staged[to];
                 file.is_overwritten |= file.is_there();
+                file.rights = rights;
                 (file.content, file.from) = (Some(fitted.content), Some(shown));
             }
         }

@@ -1,13 +1,14 @@
 //! Whether a picture is whole: one that is not would be refused by every provider, with the conversation that it is in.
 
+use super::sniff;
 use flate2::Crc;
 
 /// The most pixels that a side may have: what the strictest provider takes.
 const MOST_PIXELS: u32 = 8_000;
 
-/// What is wrong with a picture of this type and size; `None`: nothing that shows from outside.
-pub(super) fn broken(media_type: &str, content: &[u8], size: Option<(u32, u32)>) -> Option<&'static str> {
-    match size {
+/// What is wrong with a picture of this type; `None`: nothing that shows from outside.
+pub fn fault(media_type: &str, content: &[u8]) -> Option<&'static str> {
+    match sniff::size(content) {
         None => return Some("its size cannot be read"),
         Some((width, height)) if width == 0 || height == 0 => return Some("it has no pixels"),
         Some((width, height)) if width.max(height) > MOST_PIXELS => {

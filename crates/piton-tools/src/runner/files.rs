@@ -1,6 +1,6 @@
 //! The files of one call, `<base>.claim`, `<base>.out` and `<base>.exit`, and who may write them when.
 
-use crate::executor::ExitRecord;
+use crate::executor::{ExitRecord, LeftRunning};
 use crate::private;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
@@ -176,6 +176,22 @@ impl CallFiles {
     /// Is there where a person wants that.
     pub(super) fn kept(&self) -> PathBuf {
         self.with("kept")
+    }
+
+    /// Whoever waits for the command leaves it running: says so to its runner, which reads that when its time is up.
+    pub(super) fn leave(&self, left: &LeftRunning) -> io::Result<()> {
+        private::write(&self.with("left"), &serde_json::to_vec(left)?)
+    }
+
+    /// It is waited for after all.
+    pub(super) fn stay(&self) {
+        // At worst it may run for longer.
+        let _ = std::fs::remove_file(self.with("left"));
+    }
+
+    /// What is so of it, where it was left running half-way.
+    pub(super) fn left(&self) -> Option<LeftRunning> {
+        serde_json::from_slice(&std::fs::read(self.with("left")).ok()?).ok()
     }
 
     /// From here on this process looks after the command.

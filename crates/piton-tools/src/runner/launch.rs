@@ -10,7 +10,7 @@ use super::settle::{Settled, running, settle_from, settle_once};
 use crate::executor::{
     Background, Boot, CommandOutput, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord, Started,
 };
-use crate::limits::{LIVE_EVERY, RUNNER_GRACE};
+use crate::limits::{LIVE_EVERY, RUNNER_GRACE, STOPPING_EVERY};
 use crate::network::{self, Outlet};
 use crate::private;
 use crate::spawn::{Confined, Confinement, Env, Group, RunnerCommand, Spawn, Streams};
@@ -254,6 +254,18 @@ impl Runners {
         Ok(Some(Started::Running))
     }
 
+    /// Makes of a command that is waited for one that is left running; `None` where that cannot be.
+    fn leave(&self, call: &CallId, watch: &CommandWatch) -> Option<Sender<Option<Option<ExitRecord>>>> {
+        let background = watch.leave.background?;
+        // Its runner reads that when its time is up.
+        self.files(call).leave(&background).ok()?;
+        let tells = self.looked_after.enter(call, background.most);
+        if tells.is_none() {
+            self.files(call).stay();
+        }
+        tells
+    }
+
     /// Waits for the runner's word, not for a timer: a person waits for the answer. `None`: it could not tell.
     async fn run_to_its_end(
         &self,
@@ -265,9 +277,25 @@ impl Runners {
         let (mut runner, outlet) = self.order(spec, order).await?;
         let mut ticks = tokio::time::interval(LIVE_EVERY);
         let mut asked_at: Option<Instant> = None;
+        let mut stays = false;
         let end = loop {
             tokio::select! {
                 end = runner.ends.next_line() => break end,
+                () = watch.leave.now.cancelled(), if asked_at.is_none() && !stays => {
+                    match self.leave(&spec.call, watch) {
+                        Some(tells) => {
+                            runner.process.kept = Some(self.files(&spec.call).kept());
+                            self.share(runner.process.id());
+                            tokio::spawn(async move {
+                                let word = runner.ends.next_line().await;
+                                // Nobody may look after it any more.
+                                let _ = tells.send(Some(runner.heard(word, outlet)));
+                            });
+                            return Err(ExecutorError::Left);
+                        }
+                        None => stays = true,
+                    }
+                }
                 () = watch.stop.cancelled(), if asked_at.is_none() => {
                     runner.process.signal(Signal::TERM);
                     asked_at = Some(Instant::now());
@@ -366,7 +394,13 @@ impl Executor for Runners {
             }
         };
         let record = match known {
-            Some(record) => Ok(record),
+            // Its runner says how it ended before it writes that down. Nobody is to find it running after this.
+            Some(record) => {
+                while let Ok(None) = self.look(call, boot).await {
+                    tokio::time::sleep(STOPPING_EVERY).await;
+                }
+                Ok(record)
+            }
             None => self.settle(call, boot, watch).await,
         };
         self.looked_after.forget(call);

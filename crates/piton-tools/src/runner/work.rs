@@ -207,7 +207,7 @@ fn run<'s>(
         say(b"started\n");
         watch.attended = Some(Attended::new(files, unattended_ms));
     }
-    let end = watch.until_the_end(started + Duration::from_millis(spec.timeout_ms));
+    let end = watch.until_the_end(started, spec.timeout_ms, files);
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let left_behind = match end {
         // A namespace takes a while to be taken down: nobody has to wait for that.
@@ -489,7 +489,8 @@ impl<'r> Watch<'r> {
         })
     }
 
-    fn until_the_end(&mut self, deadline: Instant) -> CommandEnd {
+    fn until_the_end(&mut self, started: Instant, timeout_ms: u64, files: &CallFiles) -> CommandEnd {
+        let mut deadline = started + Duration::from_millis(timeout_ms);
         let mut look_at = Instant::now();
         loop {
             let next = if self.attended.is_some() { deadline.min(look_at) } else { deadline };
@@ -504,7 +505,14 @@ impl<'r> Watch<'r> {
             match &self.ended {
                 Some(how) => return how.end(),
                 None if self.stop_asked || self.is_abandoned => return CommandEnd::Cancelled,
-                None if Instant::now() >= deadline => return CommandEnd::TimedOut,
+                None if Instant::now() >= deadline => match files.left().filter(|_| self.attended.is_none()) {
+                    // Whoever waited for it has left it running meanwhile.
+                    Some(left) => {
+                        deadline = started + Duration::from_millis(left.timeout_ms);
+                        self.attended = Some(Attended::new(files, left.unattended_ms));
+                    }
+                    None => return CommandEnd::TimedOut,
+                },
                 None => {}
             }
         }

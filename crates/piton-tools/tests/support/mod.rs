@@ -13,6 +13,7 @@ use piton_sandbox::{Backend, Limits, Network, Reach, Write};
 use piton_tools::disk::Disk;
 use piton_tools::executor::{Boot, Executor, OutputSink};
 use piton_tools::ledger::FileLedger;
+use piton_tools::plan::{Links, Look};
 use piton_tools::runner::{RunSpec, RunnerCommand, Runners};
 use piton_tools::spawn::{Confined, Confinement};
 use piton_tools::tool::{ToolContext, ToolLimits};
@@ -60,10 +61,12 @@ impl Place {
             boot: Boot::Current,
             workspace: root.join("workspace"),
             host: Arc::new(NoSession),
+            delegate: None,
             executor: runners(Some(runner_program()), &calls_dir),
             tasks: Arc::default(),
             output: OutputSink::none(),
             cancel: CancellationToken::new(),
+            leave: CancellationToken::new(),
             files: Arc::new(Disk::new(calls_dir.clone())),
             ledger: Arc::new(FileLedger::default()),
             confinement: Confinement::Model,
@@ -73,6 +76,18 @@ impl Place {
             output_cut: OutputCut::HeadTail { max_chars: TOOL_OUTPUT_CHARS },
         };
         Self { cx, calls_dir, _folder: folder }
+    }
+
+    /// What a tool's plan may look at here, outside of a sandbox.
+    pub(crate) fn look(&self) -> Look {
+        Look {
+            workspace: self.cx.workspace.clone(),
+            files: Arc::clone(&self.cx.files),
+            is_confined: false,
+            env: Arc::clone(&self.cx.env),
+            firewall: self.cx.firewall.clone(),
+            links: Links::default(),
+        }
     }
 
     /// The same, with a sandbox for its commands, and a home that is not there in it.

@@ -4,7 +4,7 @@ use super::expect;
 use piton_core::compact::{self, Compaction, Full, KeepRecent, Made, ModelWindow, PrunableOutput, Prune};
 use piton_core::event::{Canceller, Delivery, Event, Record, Spent, StepKind, Trigger, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId};
-use piton_core::message::{FinishReason, Message, Part, Usage};
+use piton_core::message::{FinishReason, Message, Part};
 use piton_core::model::{ModelErrorKind, Reply};
 use piton_core::policy::Policy;
 use piton_core::turn::State;
@@ -263,7 +263,7 @@ impl Told {
     fn hear(&mut self, said: &str) {
         self.rest();
         let parts = vec![Part::text(said)];
-        self.record(Event::UserSpoke { message: MessageId::from(said), parts, delivery: Delivery::Steer });
+        self.record(Event::UserSpoke { message: MessageId::from(said), parts, delivery: Delivery::Steer, typed: None });
         self.turns += 1;
         let seq = self.record(Event::TurnStarted {
             turn: self.turns,
@@ -284,23 +284,8 @@ impl Told {
         self.steps += 1;
         let step = self.steps;
         self.record(Event::StepStarted { step, kind: StepKind::Ordinary, note: None });
-        let reply = Reply {
-            parts: vec![Part::text(said)],
-            finish: FinishReason::Stop,
-            finish_raw: None,
-            usage: Usage::default(),
-            response_id: None,
-            warnings: Vec::new(),
-        };
-        let seq = self.record(Event::MessageFinished {
-            step,
-            attempt: 1,
-            reply,
-            cost_micros: None,
-            at_most: None,
-            prompt: None,
-            first_ms: None,
-        });
+        let reply = Reply::new(vec![Part::text(said)], FinishReason::Stop);
+        let seq = self.record(Event::replied(step, reply));
         self.places.insert(said.to_owned(), seq);
         self.record(Event::StepFinished { step });
         self.end(TurnEnd::Completed);

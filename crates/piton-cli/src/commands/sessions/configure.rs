@@ -1,4 +1,4 @@
-//! `piton session model`, `mode`, `tools` and `rename`: what a session is called and how it is run is changed, by the process
+//! `piton session model`, `mode`, `effort`, `tools` and `rename`: what a session is called and how it is run is changed, by the process
 //! that runs it where one does.
 
 use crate::cassettes::CASSETTES;
@@ -14,7 +14,7 @@ use piton_engine::config::layers::{Flag, Value};
 use piton_engine::engine::{Engine, EngineError, Handle};
 use std::path::PathBuf;
 
-/// Changes model, permission mode or tools, from the next turn on.
+/// Changes model, permission mode, effort or tools.
 pub(super) async fn configure(
     engine: &Engine,
     id: &SessionId,
@@ -28,12 +28,8 @@ pub(super) async fn configure(
     for notice in &done.notices {
         view::write_stderr(&format!("note: {}\n", view::clean(notice)));
     }
-    let when = if done.after_turn {
-        "from its next turn on; the one under way goes on as it began"
-    } else {
-        "from its next turn on"
-    };
-    view::write_stderr(&format!("{id}: {} {when}\n", view::clean(&done.changed.to_string())));
+    let keeps = if done.after_turn { "; the turn under way keeps its models and tools" } else { "" };
+    view::write_stderr(&format!("{id}: {}{keeps}\n", view::clean(&done.changed.with_when(done.at_once))));
     Ok(())
 }
 
@@ -54,7 +50,7 @@ async fn here(engine: &Engine, id: &SessionId, mut changed: Configure, around: &
         bail!("there is no tool `{unknown}`; the tools are {}", known.join(", "));
     }
     engine.configure(id, changed.clone()).await?;
-    Ok(Configured { seq: 0, changed, after_turn: false, notices: Vec::new() })
+    Ok(Configured { seq: 0, changed, at_once: false, after_turn: false, notices: Vec::new() })
 }
 
 /// Gives a session a title, or takes it back.

@@ -33,10 +33,7 @@ pub(super) async fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, a
     let mut title = engine.store().summary(id).await?.title;
     let mut redacted = 0;
     if !args.no_redact {
-        let mut notices = Vec::new();
-        let known = secrets::secrets(&settings::of_user(around)?, &around.machine, &mut notices)?;
-        let mut redactor = Redactor::new(known);
-        print::notices(&notices);
+        let mut redactor = redactor(around)?;
         records = redactor.records(&records);
         redacted = redactor.found;
         title = redactor.text(&title);
@@ -63,8 +60,16 @@ pub(super) async fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, a
     Ok(())
 }
 
-/// Makes a session of an export.
-pub(super) async fn import(engine: &Engine, file: &Path) -> Result<()> {
+/// Knows the user's secrets, and what others look like.
+fn redactor(around: &Surroundings) -> Result<Redactor> {
+    let mut notices = Vec::new();
+    let known = secrets::secrets(&settings::of_user(around)?, &around.machine, &mut notices)?;
+    print::notices(&notices);
+    Ok(Redactor::new(known))
+}
+
+/// Makes a session of an export. What it holds of secrets is not taken in: whoever wrote it may have had another list of them.
+pub(super) async fn import(engine: &Engine, file: &Path, around: &Surroundings) -> Result<()> {
     let text = match file.to_str() {
         Some("-") => {
             regular::text_of(std::io::stdin(), regular::CONVERSATION_BYTES).context("cannot read standard input")?
@@ -73,11 +78,17 @@ pub(super) async fn import(engine: &Engine, file: &Path) -> Result<()> {
             .with_context(|| format!("cannot read {}", file.display()))?,
     };
     let records = json::read(&text).with_context(|| format!("cannot import {}", file.display()))?;
+    let mut redactor = redactor(around)?;
+    let records = redactor.records(&records);
     let events = view::plural(records.len() as u64, "event");
     let id = engine.take_in(records).await?;
     let workspace = engine.store().summary(&id).await?.workspace;
     view::write_stdout(&format!("{id}\n"));
     view::write_stderr(&format!("taken in with {events}\n"));
+    if redactor.found > 0 {
+        let secrets = view::plural(redactor.found as u64, "secret");
+        view::write_stderr(&format!("{secrets} left out: [redacted] stands in their place\n"));
+    }
     if !Path::new(&workspace).is_dir() {
         view::write_stderr(&format!(
             "it worked in {workspace}, which is not here; go on with it elsewhere:\n  piton run --resume {id} --cwd DIR\n"

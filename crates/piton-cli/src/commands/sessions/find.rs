@@ -6,7 +6,7 @@ use crate::out::print;
 use crate::surroundings::Surroundings;
 use piton_core::ids::SessionId;
 use piton_engine::engine::Engine;
-use piton_engine::store::sqlite::index::{Index, IndexError};
+use piton_engine::store::sqlite::index::{Index, IndexError, Query};
 use std::path::Path;
 
 /// The session that is named; where none is, the one that a person at the terminal chooses.
@@ -69,7 +69,7 @@ pub(crate) async fn must_be_closed(engine: &Engine, id: &SessionId) -> Result<()
 pub(crate) fn with_candidates(index: &Index, error: IndexError) -> Failure {
     const MOST: usize = 10;
     let IndexError::Ambiguous { found, .. } = &error else { return error.into() };
-    let summaries = index.list(None, usize::MAX).unwrap_or_default();
+    let summaries = index.select(&Query { with_children: true, ..Query::default() }).unwrap_or_default();
     let mut lines: Vec<String> = found
         .iter()
         .take(MOST)

@@ -23,7 +23,7 @@ pub(super) async fn list(engine: &Engine, args: &ListArgs, around: &Surroundings
     let project = project(&args.scope, around)?;
     let since_ms = args.since.as_deref().map(|said| said::since(said, &Zoned::now())).transpose()?;
     let words = args.search.iter().flat_map(|said| said.split_whitespace()).map(str::to_owned).collect();
-    let query = Query { project, words, since_ms, limit: Some(args.limit) };
+    let query = Query { project, words, since_ms, limit: Some(args.limit), with_children: args.tree };
     let sessions = index.select(&query)?;
     if args.json {
         let lines: Vec<String> = sessions.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;

@@ -78,7 +78,7 @@ fn drawn(body: &Body, full: bool) -> String {
             let outputs = view::plural(*calls as u64, "old output");
             format!("\n[{outputs} above cleared from what the model reads, to make room]\n")
         }
-        Body::Configured { changed, .. } => from_next_turn(&changed.to_string()),
+        Body::Configured { changed, at_once, .. } => configured(&changed.with_when(*at_once)),
         Body::Todo { items } if items.is_empty() => "  (todos cleared)\n".to_owned(),
         Body::Todo { items } => items.iter().map(|item| format!("    {}\n", view::clean(&item.to_string()))).collect(),
         Body::Moved { workspace } => format!("\n[from here on in {}]\n", view::clean(workspace)),
@@ -111,8 +111,8 @@ fn drawn(body: &Body, full: bool) -> String {
     }
 }
 
-fn from_next_turn(changed: &str) -> String {
-    format!("\n[from the next turn on: {}]\n", view::clean(changed))
+fn configured(words: &str) -> String {
+    format!("\n[{}]\n", view::clean(words))
 }
 
 fn task_ended(task: &CallId, outcome: &Outcome) -> String {
@@ -132,11 +132,11 @@ fn summary(text: &str, full: bool) -> String {
 
 fn called(call: &CallBlock, full: bool) -> String {
     let asked = if full { view::clean(&call.about) } else { view::gist(&call.about) };
-    let mut text = format!("  → {} {asked}\n", view::first_line(&call.tool));
+    let mut text = format!("  → {} {asked}\n", view::first_line(call.name()));
     let Some(outcome) = call.outcome() else { return text + "  ← not known\n" };
     let title = view::first_line(outcome.title.strip_prefix(&call.tool).unwrap_or(&outcome.title).trim());
     let title = if title.is_empty() { title } else { format!(": {title}") };
-    text.push_str(&format!("  ← {} {}{title}\n", view::first_line(&call.tool), status(Some(outcome))));
+    text.push_str(&format!("  ← {} {}{title}\n", view::first_line(call.name()), status(Some(outcome))));
     let lines: Vec<&str> = outcome.text.trim_end().lines().collect();
     let shown: Vec<String> = match lines.len() {
         many if many > SHOWN_LINES && !full => {

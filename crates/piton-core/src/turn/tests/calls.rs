@@ -1,6 +1,7 @@
 //! Tool calls: their order, questions about them, refusals, and a cancel while they run.
 
 use super::*;
+use crate::call::Delegated;
 
 #[test]
 fn a_call_belongs_to_the_writer_that_started_it() {
@@ -204,4 +205,39 @@ fn always_answers_questions_and_lifts_no_ban() {
     policy.permission.push("bash", Action::Deny);
     b.happen(Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy: Box::new(policy) });
     assert_eq!(action(&b.session, "bash"), Action::Deny);
+}
+
+#[test]
+fn what_a_subagent_used_for_a_call_counts_as_used_by_its_turn_and_whose_session_it_was_is_known() {
+    let mut policy = Policy::piton();
+    policy.permission.push("*", Action::Allow);
+    policy.budget.tokens = Some(1_000);
+    let mut bench = Bench::with(policy);
+    bench.say("go");
+    bench.calls(&["task"]);
+    let call = CallId::from("c1_0");
+    assert_eq!(bench.session.child(&call), None);
+    bench.happen(Event::Delegated { call: call.clone(), child: "ses_1".into(), agent: "general".into() });
+    assert_eq!(bench.session.child(&call), Some(&"ses_1".into()));
+    assert_eq!(bench.session.delegated_in_turn(), 1);
+    assert!(bench.wanted().contains("run(c1_0)"), "it goes on being wanted: {}", bench.wanted());
+    let (used, paid) = (bench.session.used().turn.tokens, bench.session.used().session.cost_micros.unwrap_or(0));
+    let spent_before = *bench.session.spent();
+    let delegated = Delegated {
+        session: "ses_1".into(),
+        usage: Usage { input_tokens: 900, output_tokens: 100, ..Usage::default() },
+        cost_micros: Some(7),
+        unpriced_calls: 2,
+        at_most: Bound { tokens: 1_000, cost_micros: Some(9) },
+    };
+    let outcome = Outcome { delegated: Some(Box::new(delegated)), ..Outcome::ok("done") };
+    bench.happen(Event::CallSettled { call, outcome });
+    assert_eq!(bench.session.used().turn.tokens, used + 1_000);
+    assert_eq!(bench.session.used().session.cost_micros, Some(paid + 9));
+    let spent = bench.session.spent();
+    assert_eq!(spent.usage.input_tokens, spent_before.usage.input_tokens + 900);
+    assert_eq!(spent.cost_micros, Some(spent_before.cost_micros.unwrap_or(0) + 7));
+    assert_eq!(spent.unpriced_calls, spent_before.unpriced_calls + 2);
+    assert!(!bench.wanted().contains("call_model"), "the budget is used up: {}", bench.wanted());
+    assert_eq!(State::fold(&bench.log), bench.session);
 }

@@ -151,3 +151,35 @@ fn each_process_runs_the_hooks_at_a_sessions_start_before_its_first_turn_moves()
     assert_eq!(b.session.phase_name(), "calling_model");
     assert_eq!(State::fold(&b.log), b.session);
 }
+
+#[test]
+fn another_mode_judges_what_was_let_pass_and_has_not_begun_and_leaves_open_questions() {
+    let hooks = gated([HookPoint::BeforeTool]);
+    let mut bench = Bench::with(Policy { hooks, ..Policy::piton() });
+    let ids = ["c1_0", "c1_1", "c1_2"].map(CallId::from);
+    bench.say("go");
+    bench.reply(reply(vec![call("edit"), call("edit"), call("edit")], FinishReason::ToolCalls));
+    for id in &ids {
+        bench.happen(passed(&Gate::BeforeTool(id.clone())));
+    }
+    bench.happen(Event::requested(ids[0].clone(), Effects::WRITE, Verdict::Allow));
+    bench.happen(Event::requested(ids[1].clone(), Effects::WRITE, Verdict::Allow));
+    bench.happen(Event::requested(ids[2].clone(), Effects::WRITE, Verdict::Ask));
+    if bench.wanted().starts_with("snapshot") {
+        bench.happen(snapshot(Moment::Before));
+    }
+    let (open, running) = (format!("ask({:?})", Subject::Call(ids[2].clone())), "run(c1_0)");
+    assert!(bench.wanted().contains(&open) && bench.wanted().contains(running), "{}", bench.wanted());
+    let changed = Configure { mode: Some(PermissionMode::Plan), ..Configure::default() };
+    let before = bench.session.clone();
+    bench.happen(Event::SettingsChanged { changed: changed.clone(), by: ChangedBy::User, at_once: false });
+    assert_eq!(bench.session.wanted(), before.wanted(), "in older journals a turn kept its mode");
+    bench.happen(Event::SettingsChanged { changed: changed.clone(), by: ChangedBy::User, at_once: true });
+    let wanted = bench.wanted();
+    assert!(wanted.contains("judge(c1_1)"), "the second had not begun: {wanted}");
+    assert!(wanted.contains(&open) && wanted.contains(running), "{wanted}");
+    bench.happen(Event::SettingsChanged { changed, by: ChangedBy::User, at_once: true });
+    bench.happen(Event::requested(ids[1].clone(), Effects::WRITE, Verdict::Deny("in plan".into())));
+    assert_eq!(bench.session.policy().mode, PermissionMode::Plan);
+    check_invariants(&bench.session, &bench.log);
+}

@@ -53,6 +53,7 @@ fn steering_that_arrives_with_the_last_answer_is_still_answered_in_the_same_turn
                 message: MessageId::from("late"),
                 parts: vec![Part::text("wait, also")],
                 delivery: Delivery::Steer,
+                typed: None,
             });
             b.answer("first");
             b.answer("second");
@@ -95,7 +96,12 @@ fn a_repeated_message_is_heard_once() {
         |b| {
             for _ in 0..2 {
                 let message = MessageId::from("same");
-                b.happen(Event::UserSpoke { message, parts: vec![Part::text("hi")], delivery: Delivery::Steer });
+                b.happen(Event::UserSpoke {
+                    message,
+                    parts: vec![Part::text("hi")],
+                    delivery: Delivery::Steer,
+                    typed: None,
+                });
             }
             b.answer("hello");
         },
@@ -141,4 +147,117 @@ fn what_waits_for_a_turn_of_its_own_does_not_fill_this_one() {
     b.finish("c2_0");
     assert_eq!(b.wanted(), "compact(Ordinary)", "steering is part of the next request");
     assert!(b.session.context().held_tokens() < 1_000 && b.session.context().used_tokens() > 2_000);
+}
+
+fn unqueue(message: &str) -> Event {
+    Event::MessageUnqueued { message: MessageId::from(message) }
+}
+
+fn speak_as(bench: &mut Bench, id: &str, delivery: Delivery) {
+    bench.happen(Event::UserSpoke { message: MessageId::from(id), parts: vec![Part::text(id)], delivery, typed: None });
+}
+
+#[test]
+fn what_is_taken_out_of_the_queue_is_never_read_and_what_was_read_stays() {
+    check(
+        |b| {
+            b.say("go");
+            speak_as(b, "steer", Delivery::Steer);
+            speak_as(b, "other", Delivery::Steer);
+            speak_as(b, "later", Delivery::FollowUp);
+            b.happen(unqueue("steer"));
+            b.happen(unqueue("later"));
+            assert!(b.session.was_unqueued(&MessageId::from("steer")));
+            b.calls(&["read"]);
+            b.finish("c1_0");
+            assert!(!b.session.may_unqueue(&MessageId::from("other")), "a step has read it");
+            b.happen(unqueue("other"));
+            b.answer("done");
+            assert_eq!(branch::turns(&b.log).len(), 1);
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0
+            result     #c1_0 ok
+            user       other
+            assistant  done
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn a_cancelled_turns_queue_can_be_taken_back_and_the_session_is_idle_then() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.say("go");
+    speak_as(&mut bench, "one", Delivery::Steer);
+    speak_as(&mut bench, "two", Delivery::FollowUp);
+    bench.cancel();
+    assert_eq!(bench.session.phase_name(), "held");
+    bench.happen(unqueue("one"));
+    assert_eq!(bench.session.phase_name(), "held");
+    bench.happen(unqueue("two"));
+    assert_eq!(bench.session.phase_name(), "idle");
+    assert_eq!(State::fold(&bench.log), bench.session);
+}
+
+#[test]
+fn a_step_that_starts_because_of_a_message_keeps_it() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.say("go");
+    speak_as(&mut bench, "also", Delivery::Steer);
+    let answered = bench.session.replied(1, reply(vec![Part::text("done")], FinishReason::Stop), None, 0, 0);
+    bench.record(answered);
+    bench.record(Event::StepFinished { step: 1 });
+    assert_eq!(bench.session.phase_name(), "next_step");
+    assert!(!bench.session.may_unqueue(&MessageId::from("also")), "the model would answer its own answer");
+    bench.record(unqueue("also"));
+    assert_eq!(bench.session.waiting().count(), 1);
+    bench.record(Event::UserSpoke {
+        message: MessageId::from("more"),
+        parts: vec![Part::text("more")],
+        delivery: Delivery::Steer,
+        typed: None,
+    });
+    assert!(bench.session.may_unqueue(&MessageId::from("also")), "another one is there to be answered");
+    bench.cancel();
+    assert_eq!(bench.session.waiting().count(), 2, "a stopped turn reads neither");
+    bench.happen(unqueue("also"));
+    bench.happen(unqueue("more"));
+    assert_eq!(bench.session.phase_name(), "idle");
+}
+
+#[test]
+fn the_first_message_that_is_taken_back_leaves_the_folder_untold() {
+    let mut bench = Bench::with(Policy::piton());
+    let started = Event::HooksRan {
+        step: 0,
+        point: HookPoint::SessionStart,
+        call: None,
+        runs: vec![],
+        notes: vec!["a hook at the start says so".into()],
+        system: None,
+        tools: None,
+        input: None,
+        verdict: None,
+        sent_back: None,
+        stopped: None,
+    };
+    bench.record(started);
+    bench.record(said("first"));
+    assert!(!bench.session.is_new_here());
+    bench.record(unqueue("m"));
+    assert!(bench.session.is_new_here(), "the next message tells it");
+    assert_eq!(bench.session.phase_name(), "idle");
+    bench.happen(Event::UserSpoke {
+        message: MessageId::from("n"),
+        parts: vec![Part::text("second")],
+        delivery: Delivery::Steer,
+        typed: None,
+    });
+    expect![[r#"
+        user       [a hook at the start …] second
+        calling_model call_model(1, 1)
+    "#]]
+    .assert_eq(&bench.show());
 }

@@ -1,5 +1,6 @@
 //! The transition table: each event in each phase. And 100,000 random orders of events.
 
+use super::shells::user_ran;
 use super::tasks::background;
 use super::*;
 
@@ -12,7 +13,7 @@ fn one_of_each_phase() -> Vec<Bench> {
     };
     let speak = |b: &mut Bench| {
         let parts = vec![Part::text("go")];
-        b.record(Event::UserSpoke { message: MessageId::from("m"), parts, delivery: Delivery::FollowUp });
+        b.record(Event::UserSpoke { message: MessageId::from("m"), parts, delivery: Delivery::FollowUp, typed: None });
     };
     let mut all = vec![allow()];
     for (wanted, steps) in [
@@ -126,7 +127,13 @@ fn one_of_each_event() -> Vec<Event> {
     vec![
         Event::WriterOpened { epoch: 2, pid: 1, boot_id: None },
         Event::WriterClosed {},
-        Event::UserSpoke { message: MessageId::from("new"), parts: vec![Part::text("x")], delivery: Delivery::Steer },
+        Event::UserSpoke {
+            message: MessageId::from("new"),
+            parts: vec![Part::text("x")],
+            delivery: Delivery::Steer,
+            typed: None,
+        },
+        Event::MessageUnqueued { message: MessageId::from("m") },
         Event::TurnStarted {
             turn: 1,
             model: "m".into(),
@@ -169,8 +176,10 @@ fn one_of_each_event() -> Vec<Event> {
         Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![], back: None },
         abandoned(files_only(Direction::Undo)),
         Event::CallStarted { call: call_id.clone() },
+        Event::Delegated { call: call_id.clone(), child: "ses_1".into(), agent: "general".into() },
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
         Event::TaskEnded { task: call_id_of_first(), outcome: Outcome::ok("x") },
+        user_ran("u1", None),
         asked(None, None),
         asked(Some("ci"), None),
         passed(&Gate::Opened),
@@ -204,7 +213,7 @@ fn one_of_each_event() -> Vec<Event> {
         Event::DeadlinePassed {},
         Event::BudgetShort { step: 1, why: None, detail: "it is short".into() },
         Event::TitleGiven { title: "x".into(), by: TitledBy::User },
-        Event::SettingsChanged { changed: plan_mode(), by: ChangedBy::User },
+        Event::SettingsChanged { changed: plan_mode(), by: ChangedBy::User, at_once: true },
         Event::WorkspaceMoved { workspace: "/v".into() },
         Event::EventLost {},
         Event::TurnEnded { turn: 1, end: TurnEnd::Completed, why: None, detail: None, spent: Spent::default() },
@@ -240,9 +249,11 @@ fn the_transition_table() {
 fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
     if dice.u8(..10) < 3 {
         let events = one_of_each_event();
-        return match dice.usize(..=events.len()) {
+        return match dice.usize(..=events.len() + 3) {
             0 => speech(bench, dice),
-            at => events[at - 1].clone(),
+            1 => unqueued(bench, dice),
+            2 | 3 => bench.session.user_ran("make".into(), dice.bool(), dice.bool(), None),
+            at => events[at - 4].clone(),
         };
     }
     let wanted = bench.session.wanted();
@@ -277,9 +288,16 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
                 .expect("four"),
         },
         Job::AskApproval(subject) => {
-            let answers = [Decision::Approve, Decision::ApproveForSession, Decision::Deny(None), Decision::Unattended];
-            Event::approval(subject, dice.choice(answers).expect("four"))
+            let answers = [
+                Decision::Approve,
+                Decision::ApproveForSession,
+                Decision::Deny(None),
+                Decision::Answered(vec![vec!["words".into()]]),
+                Decision::Unattended,
+            ];
+            Event::approval(subject, dice.choice(answers).expect("five"))
         }
+        Job::AwaitAnswer { subject, .. } => Event::approval(subject, Decision::Expired),
         Job::WatchTask(task) => Event::TaskEnded { task, outcome: Outcome::ok("over") },
         Job::RunTool(call) if dice.u8(..4) == 0 => background(&call.id, dice.bool()),
         Job::RunTool(call) | Job::StopTool(call) => {
@@ -325,7 +343,16 @@ fn random_pass(gate: &Gate, dice: &mut fastrand::Rng) -> Event {
 fn speech(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
     let message = MessageId(format!("m{}", bench.log.len()));
     let delivery = if dice.bool() { Delivery::Steer } else { Delivery::FollowUp };
-    Event::UserSpoke { message, parts: vec![Part::text("x")], delivery }
+    Event::UserSpoke { message, parts: vec![Part::text("x")], delivery, typed: None }
+}
+
+/// Somebody takes back what waits, if anything does, as the driver lets them.
+fn unqueued(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
+    let waiting = bench.session.waiting().filter_map(|(message, _)| message.id.clone());
+    match dice.choice(waiting.collect::<Vec<_>>()) {
+        Some(message) => Event::MessageUnqueued { message },
+        None => speech(bench, dice),
+    }
 }
 
 fn random_reply(bench: &Bench, attempt: u32, dice: &mut fastrand::Rng) -> Event {
@@ -367,7 +394,7 @@ fn random_reply(bench: &Bench, attempt: u32, dice: &mut fastrand::Rng) -> Event 
 fn run_to_rest(bench: &mut Bench, dice: &mut fastrand::Rng) {
     for _ in 0..5_000 {
         bench.settle_down();
-        if bench.session.is_at_rest() {
+        if bench.session.is_at_rest() && !bench.session.shell().is_open() && !bench.session.shell().is_unsealed() {
             return;
         }
         let event = loop {
@@ -416,7 +443,9 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
         check_invariants(&bench.session, &bench.log);
         // A `TurnStarted` that came at the wrong time started no turn, and is no place to go back to.
         let before = |span: &branch::TurnSpan| State::fold(&bench.log[..span.started as usize - 1]);
-        let is_rest = |span: &branch::TurnSpan| !before(span).is_in_turn() && !before(span).is_compacting_at_rest();
+        let is_rest = |span: &branch::TurnSpan| {
+            bench.session.is_at_rest() && !before(span).is_in_turn() && !before(span).is_compacting_at_rest()
+        };
         if let Some(span) = dice.choice(branch::turns(&bench.log)).filter(is_rest) {
             bench.record(moved(&bench.session, Direction::Undo, span.started - 1));
             check_invariants(&bench.session, &bench.log);

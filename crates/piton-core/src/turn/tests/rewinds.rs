@@ -222,9 +222,9 @@ fn what_clients_changed_of_how_the_session_is_run_outlives_a_rewind() {
     bench.say("one");
     bench.answer("first");
     let changed = Configure { model: Some("b/y".into()), ..Configure::default() };
-    bench.happen(Event::SettingsChanged { changed, by: ChangedBy::User });
+    bench.happen(Event::SettingsChanged { changed, by: ChangedBy::User, at_once: false });
     let changed = Configure { mode: Some(PermissionMode::Plan), ..Configure::default() };
-    bench.happen(Event::SettingsChanged { changed, by: ChangedBy::User });
+    bench.happen(Event::SettingsChanged { changed, by: ChangedBy::User, at_once: false });
     bench.happen(moved(&bench.session, Direction::Undo, 1));
     assert_eq!(bench.session.configured().words(), ["model b/y", "permission mode plan"]);
     assert_eq!(State::fold(&bench.log).configured(), bench.session.configured());

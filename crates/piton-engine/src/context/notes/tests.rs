@@ -6,7 +6,7 @@ use piton_core::budget::Budget;
 use piton_core::call::{CallInput, Effects, Outcome};
 use piton_core::event::{Event, Given, GivenKind, Record, StepKind, Trigger, Verdict};
 use piton_core::ids::CallId;
-use piton_core::message::{FinishReason, Part, ToolCall, Usage};
+use piton_core::message::{FinishReason, Part, ToolCall};
 use piton_core::model::Reply;
 use piton_core::policy::{LastStep, Policy, StepPolicy, StepsCounted};
 use piton_core::turn::State;
@@ -52,7 +52,12 @@ impl Play {
     fn turn_starts(&mut self, policy: Policy) {
         let parts = vec![Part::text("go")];
         let delivery = piton_core::event::Delivery::Steer;
-        self.happens(Event::UserSpoke { message: format!("m{}", self.seq).as_str().into(), parts, delivery });
+        self.happens(Event::UserSpoke {
+            message: format!("m{}", self.seq).as_str().into(),
+            parts,
+            delivery,
+            typed: None,
+        });
         let (turn, model) = (self.session.turn() + 1, "a/b".to_owned());
         let policy = Box::new(policy);
         self.happens(Event::TurnStarted { turn, model, fallbacks: vec![], policy, compact_at_tokens: None });
@@ -69,14 +74,7 @@ impl Play {
         let input = CallInput::Json(json!({"path": step}));
         let call =
             ToolCall { id: "".into(), provider_id: None, name: "read".into(), spelling: None, input, opaque: None };
-        let reply = Reply {
-            parts: vec![Part::ToolCall(call)],
-            finish: FinishReason::ToolCalls,
-            finish_raw: None,
-            usage: Usage::default(),
-            response_id: None,
-            warnings: Vec::new(),
-        };
+        let reply = Reply::new(vec![Part::ToolCall(call)], FinishReason::ToolCalls);
         self.happens(self.session.replied(1, reply, None, 0, 0));
         let call = CallId(format!("c{step}_0"));
         self.happens(Event::requested(call.clone(), Effects::READ, Verdict::Refuse("no".into())));
@@ -90,7 +88,7 @@ impl Play {
         let environment = Some("You are here.");
         let addition = self.notes.at_step(
             &self.session,
-            kind,
+            (kind, false),
             now_ms,
             environment,
             Some(&instructions),
@@ -179,8 +177,14 @@ fn all_instructions_of_a_session_have_one_limit() {
         play.reads(&format!("d{number}/x"));
         let instructions = Instructions::default();
         let kind = StepKind::Ordinary;
-        let addition =
-            play.notes.at_step(&play.session, kind, 0, None, Some(&instructions), (&play.ledger, &Disk::to_read()));
+        let addition = play.notes.at_step(
+            &play.session,
+            (kind, false),
+            0,
+            None,
+            Some(&instructions),
+            (&play.ledger, &Disk::to_read()),
+        );
         bytes += addition.items.iter().map(|item| item.bytes).sum::<usize>();
         play.happens(Event::ContextGiven { items: addition.items });
     }
@@ -196,7 +200,14 @@ fn steps_are_counted_as_the_limit_counts_them() {
         for _ in 0..9 {
             told.extend(
                 play.notes
-                    .at_step(&play.session, StepKind::Ordinary, 0, None, None, (&play.ledger, &Disk::to_read()))
+                    .at_step(
+                        &play.session,
+                        (StepKind::Ordinary, false),
+                        0,
+                        None,
+                        None,
+                        (&play.ledger, &Disk::to_read()),
+                    )
                     .texts,
             );
             play.step(StepKind::Ordinary, 0);
@@ -229,7 +240,7 @@ fn a_file_that_changed_is_named_with_what_became_of_it() {
     fs::write(play.workspace.join("a"), "two!").expect("a file");
     fs::remove_file(play.workspace.join("b")).expect("removed");
     let addition =
-        play.notes.at_step(&play.session, StepKind::Ordinary, 0, None, None, (&play.ledger, &Disk::to_read()));
+        play.notes.at_step(&play.session, (StepKind::Ordinary, false), 0, None, None, (&play.ledger, &Disk::to_read()));
     assert!(addition.texts[0].ends_with(":\n- a\n- b (gone)"), "{:?}", addition.texts);
     let expected = |name: &str, hash: Option<String>| {
         (GivenKind::FileChanged, Some(play.workspace.join(name).to_string_lossy().into_owned()), hash)

@@ -66,6 +66,13 @@ impl Place {
     }
 }
 
+/// A whole PNG of one pixel.
+const PIXEL: [u8; 70] = [
+    137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 1, 0, 0, 0, 1, 8, 6, 0, 0, 0, 31, 21, 196,
+    137, 0, 0, 0, 13, 73, 68, 65, 84, 120, 218, 99, 100, 248, 207, 80, 15, 0, 3, 134, 1, 128, 90, 52, 125, 107, 0, 0,
+    0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
+];
+
 #[test]
 fn files_folders_ranges_and_patterns() {
     let place = Place::with(&[
@@ -222,10 +229,20 @@ fn a_folder_that_is_too_large_is_cut_and_the_rest_is_listed() {
 #[test]
 fn pictures_are_attached_where_the_model_looks_at_them() {
     let mut place = Place::with(&[("not.png", "x"), ("a.txt", "a")]);
-    place.write("p.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0");
-    assert_eq!(place.told("@p.png"), ["[@p.png is attached (24 bytes)]", "image/png"]);
+    place.write("p.png", &PIXEL);
+    assert_eq!(place.told("@p.png"), ["[@p.png is attached (70 bytes)]", "image/png"]);
+    place.write("cut.png", &PIXEL[..60]);
+    assert_eq!(place.told("@cut.png"), ["[@cut.png was not attached: it is damaged or cut off]"]);
+    let mut harmed = PIXEL;
+    harmed[45] ^= 1;
+    place.write("harmed.png", &harmed);
+    assert_eq!(place.told("@harmed.png"), ["[@harmed.png was not attached: it is damaged or cut off]"]);
+    let mut wide = PIXEL;
+    wide[16..20].copy_from_slice(&8_001_u32.to_be_bytes());
+    place.write("wide.png", &wide);
+    assert!(place.told("@wide.png")[0].contains("more than 8,000 pixels on a side"));
     assert_eq!(place.told("@not.png"), ["[@not.png was not attached: it is no PNG, JPEG, GIF or WebP picture]"]);
-    assert_eq!(place.told("@."), ["a.txt: Complete file (1 line)", "[@.: left out 2 files that are not text]"]);
+    assert_eq!(place.told("@."), ["a.txt: Complete file (1 line)", "[@.: left out 5 files that are not text]"]);
     place.references.images = Some(false);
     assert_eq!(place.told("@p.png"), ["[@p.png was not attached: the model does not look at pictures]"]);
     place.references.images = None;

@@ -28,8 +28,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Sessions without a word that are looked past for one with words.
+const MOST_EMPTY: usize = 20;
+
 /// The shape of the tables and of what is in them. Another one found is thrown away and made again.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// While it is made nothing is synced: what a power cut leaves of it then is made again.
 const SETTINGS: &str = "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA mmap_size=0;";
@@ -47,6 +50,7 @@ const TABLES: &str = "DROP TABLE IF EXISTS session; DROP TABLE IF EXISTS listed;
         sealed     INTEGER NOT NULL,
         updated_ms INTEGER NOT NULL,
         workspace  TEXT    NOT NULL,
+        is_child   INTEGER NOT NULL, -- a subagent's, which is found through the session that it works for
         summary    TEXT    NOT NULL
     ) STRICT;
     CREATE INDEX listed_by_folder ON listed (id, stamp, inode, sealed);
@@ -77,6 +81,8 @@ pub struct Query {
     pub since_ms: Option<TimeMs>,
     /// At most so many of the newest.
     pub limit: Option<usize>,
+    /// Those of subagents, too.
+    pub with_children: bool,
 }
 
 fn too_few(place: usize, there_are: usize, project: &Path) -> String {
@@ -151,10 +157,10 @@ impl Index {
         Ok(index)
     }
 
-    /// Sessions, newest first; with a workspace, only those that work in exactly it.
+    /// Sessions but those of subagents, newest first; with a workspace, only those that work in exactly it.
     pub fn list(&self, workspace: Option<&Path>, limit: usize) -> Result<Vec<Summary>, IndexError> {
-        let sql =
-            "SELECT summary FROM listed WHERE ?1 IS NULL OR workspace = ?1 ORDER BY updated_ms DESC, id DESC LIMIT ?2";
+        let sql = "SELECT summary FROM listed WHERE is_child = 0 AND (?1 IS NULL OR workspace = ?1) \
+                   ORDER BY updated_ms DESC, id DESC LIMIT ?2";
         let workspace = workspace.map(Path::to_string_lossy);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         Ok(self.summaries(sql, params![workspace, limit])?)
@@ -167,7 +173,7 @@ impl Index {
         if !query.words.is_empty() {
             sql.push_str(" JOIN said USING (id)");
         }
-        sql.push_str(" WHERE true");
+        sql.push_str(if query.with_children { " WHERE true" } else { " WHERE is_child = 0" });
         if let Some(project) = &query.project {
             let path = project.to_string_lossy().into_owned();
             let below = format!("{}/", path.trim_end_matches('/'));
@@ -187,9 +193,13 @@ impl Index {
         Ok(self.summaries(&sql, rusqlite::params_from_iter(values))?)
     }
 
-    /// The session of this workspace that was worked on last.
+    /// The session of this workspace that was worked on last. One in which nothing was said, since its first words were refused,
+    /// stands behind those in which something was.
     pub fn newest(&self, workspace: &Path) -> Result<Option<SessionId>, IndexError> {
-        Ok(self.list(Some(workspace), 1)?.pop().map(|summary| summary.id))
+        let mut newest = self.list(Some(workspace), MOST_EMPTY)?;
+        let is_used = |summary: &Summary| summary.turns > 0 || !summary.title.is_empty();
+        let at = newest.iter().position(is_used).unwrap_or_default();
+        Ok((at < newest.len()).then(|| newest.swap_remove(at).id))
     }
 
     /// How many sessions are listed.
@@ -394,10 +404,11 @@ fn note(
     prompts: &str,
 ) -> Result<(), Fault> {
     let json = serde_json::to_string(summary).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    let sql = "INSERT OR REPLACE INTO listed (id, stamp, inode, sealed, updated_ms, workspace, summary) \
-               VALUES (?, ?, ?, ?, ?, ?, ?)";
+    let sql = "INSERT OR REPLACE INTO listed (id, stamp, inode, sealed, updated_ms, workspace, is_child, summary) \
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
     let id = summary.id.as_str();
-    let values = params![id, stamp, inode, sealed, summary.updated_ms, summary.workspace, json];
+    let is_child = summary.parent.as_ref().is_some_and(|parent| parent.call.is_some());
+    let values = params![id, stamp, inode, sealed, summary.updated_ms, summary.workspace, is_child, json];
     conn.prepare_cached(sql)?.execute(values)?;
     let said = format!("{}\n{}\n{prompts}", summary.title, summary.workspace).to_lowercase();
     conn.prepare_cached("INSERT OR REPLACE INTO said (id, text) VALUES (?, ?)")?.execute([id, &said])?;

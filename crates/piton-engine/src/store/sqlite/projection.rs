@@ -6,7 +6,7 @@ use super::error::Fault;
 use super::rows::{self, INLINE_BYTES};
 use crate::store::summary::{chain, shorten, title};
 use piton_core::branch::{Path, moved_to};
-use piton_core::call::Outcome;
+use piton_core::call::{Delegated, Outcome};
 use piton_core::event::{Event, Origin, Record, Subject, SummaryCall, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::{Part, Usage, prose};
@@ -59,8 +59,8 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
         Event::RewindFinished { rewind, .. } if rewind.to.is_some() => {
             writer.todos(&todos_at_head(conn, record.seq)?)?;
         }
-        Event::UserSpoke { parts, .. } => {
-            writer.run("UPDATE session SET title = ? WHERE title = ''", [title(parts)])?;
+        Event::UserSpoke { parts, typed, .. } => {
+            writer.run("UPDATE session SET title = ? WHERE title = ''", [title(parts, typed.as_deref())])?;
             writer.message(None, "user", "finished", parts)?;
         }
         Event::TurnStarted { turn, model, fallbacks, .. } => {
@@ -123,10 +123,12 @@ fn todos_at_head(conn: &Connection, seq: Seq) -> Result<Vec<TodoItem>, Fault> {
 /// What a call is in once a person has answered.
 fn state_after(decision: &Decision) -> &'static str {
     match decision {
-        Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_) | Decision::ApproveChanged(_) => {
-            "requested"
-        }
-        Decision::Deny(_) | Decision::Unattended => "denied",
+        Decision::Approve
+        | Decision::ApproveForSession
+        | Decision::ApproveLasting(_)
+        | Decision::ApproveChanged(_)
+        | Decision::Answered(_) => "requested",
+        Decision::Deny(_) | Decision::Unattended | Decision::Expired => "denied",
     }
 }
 
@@ -204,7 +206,25 @@ impl Tables<'_> {
 
     fn settled(&self, call: &CallId, outcome: &Outcome) -> Result<(), Fault> {
         let sql = "UPDATE part SET status = ?, settled = ? WHERE call = ? AND status IS NOT NULL";
-        self.run(sql, params![word(&outcome.status), self.seq, call.as_str()])
+        self.run(sql, params![word(&outcome.status), self.seq, call.as_str()])?;
+        outcome.delegated.as_deref().map_or(Ok(()), |delegated| self.delegated(delegated))
+    }
+
+    /// What a subagent used. Where some of its calls have no price the row has none, and the session has that of the others.
+    fn delegated(&self, delegated: &Delegated) -> Result<(), Fault> {
+        let Delegated { usage, cost_micros, unpriced_calls, .. } = delegated;
+        let all = cost_micros.filter(|_| *unpriced_calls == 0);
+        if all.is_some() || *unpriced_calls > 0 {
+            self.usage(0, 1, None, usage, all)?;
+        }
+        self.pay(cost_micros.filter(|_| all.is_none()))
+    }
+
+    fn pay(&self, cost_micros: Option<u64>) -> Result<(), Fault> {
+        match cost_micros {
+            Some(cost) => self.run("UPDATE session SET cost_micros = coalesce(cost_micros, 0) + ?", [cost]),
+            None => Ok(()),
+        }
     }
 
     /// An empty title stands for the first prompt's words, which the first message still has.
@@ -269,10 +289,7 @@ impl Tables<'_> {
                 cost_micros
             ],
         )?;
-        match cost_micros {
-            Some(cost) => self.run("UPDATE session SET cost_micros = coalesce(cost_micros, 0) + ?", [cost]),
-            None => Ok(()),
-        }
+        self.pay(cost_micros)
     }
 }
 

@@ -3,13 +3,14 @@
 use super::error::Fault;
 use crate::store::{Activity, Summary};
 use piton_core::event::Origin;
-use piton_core::ids::{Seq, SessionId};
+use piton_core::ids::{CallId, Seq, SessionId};
 use rusqlite::{Connection, Row};
 
 /// Reads the row; `None` before the first commit.
 pub(super) fn read(conn: &Connection) -> Result<Option<Summary>, Fault> {
     let sql = "SELECT id, workspace, version, title, model, created_ms, updated_ms, turns, steps, cost_micros, status, \
-               last_end, parent_session, parent_seq, (SELECT count(*) FROM usage WHERE cost_micros IS NULL) FROM session";
+               last_end, parent_session, parent_seq, (SELECT count(*) FROM usage WHERE cost_micros IS NULL), \
+               (SELECT json_extract(body, '$.parent.call') FROM event WHERE seq = 1 AND parent_session IS NOT NULL) FROM session";
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query([])?;
     Ok(rows.next()?.map(from_row).transpose()?)
@@ -36,6 +37,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Summary> {
     let last_end: Option<String> = row.get(11)?;
     let parent: Option<String> = row.get(12)?;
     let parent_seq: Option<Seq> = row.get(13)?;
+    let call: Option<String> = row.get(15)?;
     Ok(Summary {
         id: SessionId(row.get(0)?),
         workspace: row.get(1)?,
@@ -50,6 +52,10 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Summary> {
         unpriced_calls: row.get(14)?,
         status: if status == "running" { Activity::Running } else { Activity::Idle },
         last_end: last_end.and_then(|word| serde_json::from_value(word.into()).ok()),
-        parent: parent.zip(parent_seq).map(|(session, seq)| Origin { session: SessionId(session), seq }),
+        parent: parent.zip(parent_seq).map(|(session, seq)| Origin {
+            session: SessionId(session),
+            seq,
+            call: call.map(CallId),
+        }),
     })
 }

@@ -13,7 +13,7 @@ use super::schema::{MIGRATIONS, Migration};
 use super::*;
 use crate::store::{Activity, Flaw, Fold, Kept};
 use piton_core::budget::Bound;
-use piton_core::call::{Access, CallInput, CallKind, Effects, Outcome, Planned};
+use piton_core::call::{Access, CallInput, CallKind, Delegated, Effects, Outcome, Planned};
 use piton_core::event::Event;
 use piton_core::event::{
     Author, Canceller, Delivery, Direction, Given, GivenKind, Rewind, Spent, StepKind, Subject, TitledBy, Trigger,
@@ -164,7 +164,12 @@ fn started() -> Event {
 }
 
 fn said(text: &str) -> Event {
-    Event::UserSpoke { message: MessageId::from("msg_1"), parts: vec![Part::text(text)], delivery: Delivery::Steer }
+    Event::UserSpoke {
+        message: MessageId::from("msg_1"),
+        parts: vec![Part::text(text)],
+        delivery: Delivery::Steer,
+        typed: None,
+    }
 }
 
 fn opened(epoch: u64) -> Event {
@@ -267,7 +272,19 @@ fn eventful_session() -> Vec<Event> {
         Event::ApprovalAsked { subject: Subject::Call(bash.clone()), question: question("make") },
         Event::CallStarted { call: read.clone() },
         given(&bash, Decision::Deny(Some("no".to_owned()))),
-        Event::CallSettled { call: read, outcome: Outcome::ok("text").titled("read a").with(json!({ "lines": 3 })) },
+        Event::CallSettled {
+            call: read,
+            outcome: Outcome {
+                delegated: Some(Box::new(Delegated {
+                    session: SessionId::from("ses_child"),
+                    usage,
+                    cost_micros: Some(11),
+                    unpriced_calls: 2,
+                    at_most: Bound::default(),
+                })),
+                ..Outcome::ok("text").titled("read a").with(json!({ "lines": 3 }))
+            },
+        },
         Event::CallSettled { call: bash.clone(), outcome: Outcome::failed("denied") },
         Event::ApprovalAsked { subject: Subject::GoOn(bash.clone()), question: None },
         Event::approval(Subject::GoOn(bash), Decision::Approve),

@@ -46,7 +46,7 @@ impl Index {
 
     fn titled(&self, name: &str) -> Result<SessionId, IndexError> {
         let wanted = name.trim().to_lowercase();
-        let all = self.select(&Query::default())?;
+        let all = self.select(&Query { with_children: true, ..Query::default() })?;
         let fitting = |fits: &dyn Fn(&str) -> bool| -> Vec<SessionId> {
             all.iter().filter(|session| fits(&session.title.to_lowercase())).map(|session| session.id.clone()).collect()
         };

@@ -130,8 +130,8 @@ fn a_small_session_at_a_glance() {
         updated_ms: eventful_session().len() as TimeMs - 1,
         turns: 1,
         steps: 3,
-        cost_micros: Some(1507),
-        unpriced_calls: 2,
+        cost_micros: Some(1518),
+        unpriced_calls: 3,
         status: Activity::Idle,
         last_end: Some(TurnEnd::Canceled),
         parent: None,
@@ -153,7 +153,7 @@ fn a_title_is_the_beginning_of_the_first_prompt_that_has_words() {
     let mut journal = Journal::in_memory();
     let image = Part::Image { media_type: "image/png".to_owned(), data: "AA==".to_owned() };
     let (message, delivery) = (MessageId::from("msg_0"), Delivery::Steer);
-    append(&mut journal, vec![started(), Event::UserSpoke { message, parts: vec![image], delivery }]);
+    append(&mut journal, vec![started(), Event::UserSpoke { message, parts: vec![image], delivery, typed: None }]);
     let title = |journal: &Journal| journal.summary().expect("readable").expect("a session").title;
     assert_eq!(title(&journal), "");
     append(&mut journal, vec![said(&"äöü ".repeat(100)), said("later")]);
@@ -162,7 +162,8 @@ fn a_title_is_the_beginning_of_the_first_prompt_that_has_words() {
 
 #[test]
 fn a_session_that_was_forked_says_from_where() {
-    let parent = Some(piton_core::event::Origin { session: SessionId::from("ses_0"), seq: 12 });
+    let parent =
+        Some(piton_core::event::Origin { session: SessionId::from("ses_0"), seq: 12, call: Some("c1_0".into()) });
     let Event::SessionStarted { session, workspace, version, .. } = started() else { panic!("the first event") };
     let place = Place::closed(vec![Event::SessionStarted { session, workspace, version, parent: parent.clone() }]);
     assert_eq!(summary(&place.dir).expect("readable").parent, parent);
@@ -177,21 +178,13 @@ fn what_a_call_cost_stands_beside_the_model_that_was_asked_whatever_the_session_
         policy: Box::new(Policy::piton()),
         compact_at_tokens: None,
     };
-    let replied = |step| Event::MessageFinished {
-        step,
-        attempt: 1,
-        reply: reply(vec![Part::text("so")]),
-        cost_micros: None,
-        at_most: None,
-        prompt: None,
-        first_ms: None,
-    };
+    let replied = |step| Event::replied(step, reply(vec![Part::text("so")]));
     let changed = Configure { model: Some("c/third".to_owned()), ..Configure::default() };
     let reason = "overloaded".to_owned();
     let switched = Event::ModelSwitched { step: 2, model: "b/second".to_owned(), reason, compact_at_tokens: None };
     let place = Place::new();
     let mut journal = place.create(vec![started(), turn("a/first")]);
-    append(&mut journal, vec![Event::SettingsChanged { changed, by: ChangedBy::User }, replied(1)]);
+    append(&mut journal, vec![Event::SettingsChanged { changed, by: ChangedBy::User, at_once: false }, replied(1)]);
     append(&mut journal, vec![switched, replied(2)]);
     append(&mut journal, vec![turn("c/third"), replied(3)]);
     let models = ["a/first", "b/second", "c/third"];

@@ -131,15 +131,7 @@ fn a_number_in_the_input_of_a_call_comes_back_to_the_last_bit() {
         floats.extend(Some(f64::from_bits(bits)).filter(|float| float.is_finite()));
     }
     let reply = reply(vec![call("c1_0", "measure", json!({ "floats": floats, "large": u64::MAX, "small": i64::MIN }))]);
-    let event = Event::MessageFinished {
-        step: 1,
-        attempt: 1,
-        reply,
-        cost_micros: None,
-        at_most: None,
-        prompt: None,
-        first_ms: None,
-    };
+    let event = Event::replied(1, reply);
     let mut journal = Journal::in_memory();
     append(&mut journal, vec![started(), event.clone()]);
     let read = journal.read(2, 1).expect("readable").remove(0).event;

@@ -1,0 +1,295 @@
+//! `piton`: a conversation in this terminal. The face ([`piton_tui`]) has a thread of its own; here what it wants is done,
+//! in a session that runs here or in another process, and what the session tells is handed to it.
+//!
+//! ```text
+//!   Terminal (face) ── effects ──► Chat ── requests ──► Handle
+//!         ▲                          │ ▲                   │
+//!         └──── what is told ◄───────┘ └── answers, events ┘
+//! ```
+//!
+//! The first frame is on the screen before settings, models and keys are read; they arrive as facts. A session begins
+//! with the first words in it.
+
+mod commands;
+mod effects;
+mod looks;
+mod pages;
+mod pictures;
+mod recall;
+mod review;
+mod session;
+mod setup;
+mod status;
+
+use crate::chat::looks::Looks;
+use crate::chat::session::Open;
+use crate::chat::status::StatusLine;
+use crate::cli::RunArgs;
+use crate::commands::sessions::find;
+use crate::failure::{Context, Result, bail};
+use crate::out::{print, report};
+use crate::run::opening;
+use crate::run::order::Place;
+use crate::run::stops::Stops;
+use crate::run::task;
+use crate::run::wishes::wishes;
+use crate::surroundings::Surroundings;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use piton_core::client::{Prompt, Published, Reply};
+use piton_core::configure::Configure;
+use piton_core::event::{Event, Subject};
+use piton_core::hidden;
+use piton_core::message;
+use piton_engine::assemble::Wishes;
+use piton_engine::engine::{Engine, EngineError, Settings};
+use piton_tools::spawn::Env;
+use piton_tui::face::{Effect, Facts, Input, Note};
+use piton_tui::terminal::{Lent, Seat, Terminal};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::pin::Pin;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+
+/// What came of something that takes a while.
+enum Done {
+    /// The session was asked for something.
+    Asked { about: About, answer: Result<Reply, EngineError> },
+    /// The person's editor is closed, and the terminal given back.
+    Edited(Result<String>, Lent),
+}
+
+/// What was asked for, as far as it matters for what comes of it.
+enum About {
+    /// Words that go back into the prompt where they were not heard.
+    Prompt(String),
+    /// An answer to this question.
+    Answer(Subject),
+    /// What would be taken back, by so many turns.
+    Plan,
+    Else,
+}
+
+/// What is said where Ctrl-B finds nothing.
+const NOTHING_RUNS: &str = "no command runs that could go to the background";
+
+type Asking = Pin<Box<dyn Future<Output = Done>>>;
+
+/// A conversation.
+struct Chat<'a> {
+    terminal: Terminal,
+    engine: &'a Engine,
+    around: &'a Surroundings,
+    place: Place,
+    wishes: Wishes,
+    /// Settings for the session that the next words begin.
+    settings: Option<Settings>,
+    open: Option<Open<'a>>,
+    asked: FuturesUnordered<Asking>,
+    facts: Facts,
+    /// The script that prints the status line.
+    status: Option<StatusLine>,
+    /// Words that wait until a model can be asked.
+    held: Option<Prompt>,
+    is_over: bool,
+    /// Whether an interrupt that comes next was for somebody who had the terminal.
+    skips_interrupt: bool,
+}
+
+/// Talks until the person leaves.
+pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<u8> {
+    if around.machine.var("TERM") == Some("dumb") {
+        bail!("this terminal cannot move its cursor (TERM=dumb): say the task on the command line, piton run \"…\"");
+    }
+    let workspace = around.workspace(args.cwd.as_deref())?;
+    let engine = Engine::open(&around.machine.data_dir);
+    let prompt = if args.prompt.is_some() { task::of(&args, around)? } else { None };
+    let picks = args.resume.as_deref() == Some("");
+    let named = args.resume.as_deref().filter(|name| !name.is_empty());
+    let resumed = find::to_resume(named, args.r#continue, &engine, &workspace, around)?;
+    let wishes = wishes(&args, resumed.is_some(), around)?;
+    let place = match resumed {
+        Some(id) => Place::Resumed { id, here: workspace.clone(), is_named: args.cwd.is_some() },
+        None => Place::New(workspace.clone()),
+    };
+    // Signals are heard before the terminal has other modes, and what is printed is printed again once it has its own.
+    let mut stops = Stops::listen()?;
+    let diverted = print::Diverted::new();
+    let (terminal, effects, status) = face((args.screen_reader, args.full), around)?;
+    let mut chat = Chat {
+        terminal,
+        engine: &engine,
+        around,
+        place,
+        wishes,
+        settings: None,
+        open: None,
+        asked: FuturesUnordered::new(),
+        facts: Facts { folder: home_short(&workspace, around), workspace, ..Facts::default() },
+        status: status.map(|command| StatusLine::new(command, Env::new(around.machine.vars.clone()))),
+        held: prompt,
+        is_over: false,
+        skips_interrupt: false,
+    };
+    let stopped = tokio::select! {
+        biased;
+        stop = stops.next() => Some(stop),
+        () = chat.begin(picks) => None,
+    };
+    let told = match stopped {
+        Some(stop) => Ok(stop.code()),
+        None => Box::pin(chat.until_over(effects, &mut stops)).await,
+    };
+    let open = chat.leave(diverted);
+    session::close_at_last(open, stops).await;
+    told
+}
+
+/// The face on the screen, what it wants, and the script that prints its status line. What would be printed meanwhile is shown by it.
+fn face(wanted: (bool, bool), around: &Surroundings) -> Result<(Terminal, UnboundedReceiver<Effect>, Option<String>)> {
+    let Looks { face, around, status, mistakes } = looks::looks(around, wanted);
+    let input = std::io::stdin().as_fd().try_clone_to_owned().context("cannot read the terminal")?;
+    let output = std::io::stdout().as_fd().try_clone_to_owned().context("cannot write to the terminal")?;
+    let (sender, effects) = mpsc::unbounded_channel();
+    let seat = Seat { input: File::from(input), output: File::from(output) };
+    let terminal = Terminal::start(face, seat, around, move |effect| drop(sender.send(effect)));
+    let terminal = terminal.context("cannot use this terminal; piton run \"…\" needs none")?;
+    mistakes.into_iter().for_each(|mistake| terminal.tell(Input::Note(Note::Warning(mistake))));
+    Ok((terminal, effects, status))
+}
+
+impl Chat<'_> {
+    async fn until_over(&mut self, mut effects: UnboundedReceiver<Effect>, stops: &mut Stops) -> Result<u8> {
+        let mut sizes = signal(SignalKind::window_change()).context("cannot listen for signals")?;
+        while !self.is_over {
+            self.show_printed();
+            tokio::select! {
+                biased;
+                effect = effects.recv() => match effect {
+                    Some(effect) => Box::pin(self.act(effect)).await,
+                    // The terminal is gone.
+                    None => return Ok(report::EXIT_TERMINATED),
+                },
+                told = Open::next(&mut self.open) => self.hear(told).await,
+                Some(done) = self.asked.next() => self.done(done).await,
+                lines = StatusLine::next(&mut self.status) => self.terminal.tell(Input::Status(lines)),
+                _ = sizes.recv() => self.terminal.resized(),
+                stop = stops.next() => match std::mem::take(&mut self.skips_interrupt) && !stop.by_term {
+                    true => {}
+                    false => return Ok(stop.code()),
+                },
+            }
+        }
+        Ok(0)
+    }
+
+    /// What was printed by what knows of no face.
+    fn show_printed(&self) {
+        for line in print::diverted() {
+            self.terminal.tell(Input::Note(Note::Plain(line)));
+        }
+    }
+
+    fn note(&self, words: impl Into<String>) {
+        self.terminal.tell(Input::Note(Note::Plain(words.into())));
+    }
+
+    fn warn(&self, words: impl Into<String>) {
+        self.terminal.tell(Input::Note(Note::Warning(words.into())));
+    }
+
+    async fn hear(&mut self, told: Option<Published>) {
+        match told {
+            Some(Published::Closed(closed)) => self.was_closed(closed),
+            Some(published) => {
+                if let Some(status) = &mut self.status {
+                    status.hear(&published);
+                }
+                let changed = self.changed(&published);
+                self.terminal.hear(published);
+                changed.into_iter().for_each(|changed| self.configured(changed));
+            }
+            None => self.was_closed(piton_core::client::Closed::Lost),
+        }
+    }
+
+    /// What is changed of how the session is run, by whomever, since it is open here.
+    fn changed(&self, published: &Published) -> Option<Configure> {
+        let (Published::Recorded(record), Some(open)) = (published, &self.open) else { return None };
+        match &record.event {
+            Event::SettingsChanged { changed, .. } if record.seq > open.session.opened_at() => Some(changed.clone()),
+            _ => None,
+        }
+    }
+
+    async fn done(&mut self, done: Done) {
+        let (about, answer) = match done {
+            Done::Asked { about, answer } => (about, answer),
+            Done::Edited(edited, lent) => {
+                drop(lent);
+                match edited {
+                    Ok(text) => self.terminal.tell(Input::Edited(text)),
+                    Err(error) => self.fail(&error),
+                }
+                return;
+            }
+        };
+        match (about, answer) {
+            (About::Plan, Ok(Reply::Planned(plan))) => self.planned(*plan),
+            (_, Ok(Reply::Configured(configured))) => {
+                configured.notices.iter().for_each(|notice| self.note(notice.clone()));
+                self.configured(configured.changed);
+            }
+            (_, Ok(Reply::Leaving { calls })) if calls.is_empty() => self.note(NOTHING_RUNS),
+            (_, Ok(Reply::Forked { session })) => self.switch(session).await,
+            (_, Ok(Reply::Unqueued { messages })) => {
+                let words: Vec<String> = messages.iter().map(|one| message::prose(&one.parts)).collect();
+                self.terminal.tell(Input::PutBack(words.join("\n")));
+            }
+            // It waits for the next step again, from where it was taken.
+            (About::Prompt(_), Err(EngineError::TakenBack)) => {}
+            (About::Prompt(_) | About::Answer(_) | About::Plan | About::Else, Ok(_)) => {}
+            // There was nothing to stop.
+            (_, Err(EngineError::AtRest)) => {}
+            (About::Prompt(words), Err(EngineError::NotBegun(report))) => {
+                self.warn(report.detail.unwrap_or_else(|| "a hook did not let it pass".to_owned()));
+                self.terminal.tell(Input::PutBack(words));
+            }
+            (About::Prompt(words), Err(error)) => {
+                self.warn(error.to_string());
+                self.terminal.tell(Input::PutBack(words));
+            }
+            // Somebody else was faster, or the question is another one by now: what counts is told.
+            (About::Answer(_), Err(EngineError::NotOpen { .. })) => {}
+            (About::Answer(subject), Err(error)) => {
+                self.warn(error.to_string());
+                self.terminal.tell(Input::NotAnswered(subject));
+            }
+            (_, Err(error)) => self.warn(error.to_string()),
+        }
+    }
+}
+
+/// A path as people write it.
+fn home_short(path: &Path, around: &Surroundings) -> String {
+    let home = around.machine.var("HOME").filter(|home| home.len() > 1);
+    let below = home.and_then(|home| path.strip_prefix(home).ok());
+    let short = match below {
+        Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    };
+    hidden::visible_name(&short)
+}
+
+/// What a session needs that is not open yet.
+async fn prepared<'p>(
+    place: &'p Place,
+    wishes: &mut Wishes,
+    engine: &Engine,
+    around: &Surroundings,
+) -> Result<opening::Prepared<'p>> {
+    opening::prepare(place, wishes, engine, around).await
+}

@@ -1,0 +1,91 @@
+//! What other commands print, as pages: `/cost` is `piton session cost`.
+
+use super::{Chat, pictures};
+use crate::cli::Cli;
+use crate::out::print;
+use clap::Parser;
+use piton_core::story::Story;
+use piton_core::turn::State;
+use piton_engine::store::sqlite::index::Query;
+use piton_tui::face::Input;
+
+/// The command that prints a page; `ID` stands for the session.
+const PAGES: [(&str, &str, &[&str]); 9] = [
+    ("context", "what the model is sent before your words", &["context"]),
+    ("cost", "what it cost", &["session", "cost", "ID"]),
+    ("trace", "what happened when", &["session", "trace", "ID"]),
+    ("transcript", "the whole session", &["session", "show", "ID", "--full"]),
+    ("tasks", "commands in the background", &["session", "processes", "ID"]),
+    ("permissions", "the rules in force", &["permission", "list"]),
+    ("config", "the settings in force", &["config", "show", "--origin"]),
+    ("doctor", "this machine", &["doctor"]),
+    ("trust", "what this repository brings along", &["trust", "--json"]),
+];
+
+impl Chat<'_> {
+    /// Shows a page, if there is one of that name.
+    pub(super) async fn page(&mut self, name: &str) -> bool {
+        if matches!(name, "context" | "cache" | "cost") && self.open.is_some() {
+            self.picture(name).await;
+            return true;
+        }
+        if name == "cache" {
+            self.note("there is no session yet: it begins with your first words");
+            return true;
+        }
+        let Some((_, title, argv)) = PAGES.iter().find(|(page, ..)| *page == name) else { return false };
+        let id = self.place.resumed().map(ToString::to_string);
+        if argv.contains(&"ID") && id.is_none() {
+            self.note("there is no session yet: it begins with your first words");
+            return true;
+        }
+        let id = id.unwrap_or_default();
+        let argv: Vec<&str> = argv.iter().map(|word| if *word == "ID" { id.as_str() } else { *word }).collect();
+        let text = self.printed(&argv).await;
+        let at_end = *title == "the whole session";
+        self.terminal.tell(Input::Page { title: (*title).to_owned(), text, at_end });
+        true
+    }
+
+    /// Shows what the session came to as a picture.
+    async fn picture(&mut self, name: &str) {
+        let Some(open) = &self.open else { return };
+        let records = match open.session.records().await {
+            Ok(records) => records,
+            Err(error) => return self.warn(error.to_string()),
+        };
+        let (title, text) = match name {
+            "context" => {
+                let session = State::fold(&records);
+                let text = pictures::context(&session, &self.facts.model, self.facts.window);
+                ("what the context holds", text)
+            }
+            "cache" => ("what the provider's cache did", pictures::cache(&Story::of(&records))),
+            _ => {
+                let picture = pictures::cost(&Story::of(&records), self.facts.budget_micros, &self.days());
+                let id = open.session.id().to_string();
+                let table = self.printed(&["session", "cost", &id]).await;
+                ("what it cost", picture + &table)
+            }
+        };
+        self.terminal.tell(Input::Page { title: title.to_owned(), text, at_end: false });
+    }
+
+    /// When each session of this folder was worked on last, and what it cost.
+    fn days(&self) -> Vec<(u64, u64)> {
+        let query = Query { project: Some(self.folder().to_owned()), ..Query::default() };
+        let found = self.engine.index().and_then(|index| index.select(&query)).unwrap_or_default();
+        found.iter().map(|session| (session.updated_ms, session.cost_micros.unwrap_or(0))).collect()
+    }
+
+    /// What a command of Piton prints.
+    pub(super) async fn printed(&self, argv: &[&str]) -> String {
+        self.show_printed();
+        let words = std::iter::once("piton").chain(argv.iter().copied());
+        match Cli::try_parse_from(words) {
+            Ok(cli) => drop(Box::pin(crate::obey(cli.command, self.around)).await),
+            Err(error) => return error.to_string(),
+        }
+        print::diverted().join("\n")
+    }
+}

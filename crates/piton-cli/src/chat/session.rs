@@ -1,0 +1,328 @@
+//! The session of a conversation: begun, gone on with, changed for another one, left.
+
+use super::{About, Chat, Done, prepared};
+use crate::failure::{Failure, Result};
+use crate::out::print::{self, Diverted};
+use crate::out::view;
+use crate::run::opening;
+use crate::run::order::Place;
+use crate::run::stops::Stops;
+use crate::settings;
+use crate::upkeep::Upkeep;
+use piton_core::client::{Closed, Prompt, Published, Request};
+use piton_core::configure::{BUILD, Configure};
+use piton_core::event::Event;
+use piton_core::ids::SessionId;
+use piton_engine::engine::{Handle, Resumed, Settings, Subscription};
+use piton_tui::face::{Facts, Input};
+use piton_tui::terminal::panics;
+use std::path::Path;
+
+/// A session that is open, here or elsewhere.
+pub(super) struct Open<'a> {
+    pub(super) session: Handle,
+    feed: Subscription,
+    upkeep: Upkeep<'a>,
+}
+
+impl Open<'_> {
+    /// The next thing that the session tells; waits for ever where none is open.
+    pub(super) async fn next(open: &mut Option<Self>) -> Option<Published> {
+        match open {
+            Some(open) => open.feed.next().await.ok().flatten(),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl<'a> Chat<'a> {
+    /// Reads what is needed to ask a model; goes on with the session that was named.
+    pub(super) async fn begin(&mut self, picks: bool) {
+        let mut is_ready = true;
+        if self.place.resumed().is_some() {
+            if let Err(error) = self.open().await {
+                self.fail(&error);
+                self.place = Place::New(self.folder().to_owned());
+                is_ready = false;
+                self.assemble().await;
+            }
+        } else {
+            is_ready = self.assemble().await;
+        }
+        self.recall().await;
+        self.offer_commands();
+        if picks {
+            self.pick_session();
+        }
+        match self.held.take() {
+            // It was meant for another session, or nobody can hear it: it is there to be sent.
+            Some(prompt) if picks || !is_ready => self.terminal.tell(Input::PutBack(prompt.text)),
+            Some(prompt) => self.say(prompt).await,
+            None => {}
+        }
+    }
+
+    /// The folder that the conversation is about.
+    pub(super) fn folder(&self) -> &Path {
+        &self.facts.workspace
+    }
+
+    /// Settings for a session to come, so that it is known whom the next words will reach. Whether there are any.
+    pub(super) async fn assemble(&mut self) -> bool {
+        let folder = self.folder().to_owned();
+        match settings::of_session(self.around, &folder, &self.wishes).await {
+            Ok(settings) => {
+                self.know(&settings);
+                self.settings = Some(settings);
+                true
+            }
+            Err(error) => {
+                let is_without_model = super::setup::is_wanted(&error);
+                self.fail(&Failure::from(error));
+                self.facts.model.clear();
+                self.tell_facts();
+                if is_without_model {
+                    self.offer_setup();
+                }
+                false
+            }
+        }
+    }
+
+    /// Tells the face how the next turn will be run.
+    pub(super) fn know(&mut self, settings: &Settings) {
+        self.facts = facts_of(settings, &self.facts);
+        self.tell_facts();
+    }
+
+    /// Tells the face and the script of the status line how the next turn will be run.
+    pub(super) fn tell_facts(&mut self) {
+        self.terminal.tell(Input::Facts(self.facts.clone()));
+        if let Some(status) = &mut self.status {
+            let Facts { model, window, workspace, .. } = &self.facts;
+            status.told.model.clone_from(model);
+            status.told.window = *window;
+            status.told.folder.clone_from(workspace);
+            status.changed();
+        }
+    }
+
+    /// What was changed holds.
+    pub(super) fn configured(&mut self, changed: Configure) {
+        if let Some(mode) = changed.mode {
+            self.facts.mode = mode;
+        }
+        if let Some(model) = changed.model {
+            self.facts.model = model;
+        }
+        if let Some(agent) = changed.agent {
+            self.facts.agent = shown_agent(&agent);
+        }
+        self.tell_facts();
+    }
+
+    /// Says something. The first words begin the session.
+    pub(super) async fn say(&mut self, prompt: Prompt) {
+        let words = match &prompt.command {
+            Some(name) => format!("/{name} {}", prompt.text).trim_end().to_owned(),
+            None => prompt.text.clone(),
+        };
+        if self.open.is_none()
+            && let Err(error) = self.open().await
+        {
+            self.fail(&error);
+            self.terminal.tell(Input::PutBack(words));
+            return;
+        }
+        self.ask(Request::Prompt(Prompt { wait: true, ..prompt }), About::Prompt(words));
+    }
+
+    /// Asks the session for something. What comes of it is told later.
+    pub(super) fn ask(&mut self, request: Request, about: About) {
+        let Some(open) = &self.open else { return };
+        let mut asking = open.session.ask(request);
+        self.asked.push(Box::pin(async move {
+            let answer = loop {
+                match asking.next().await {
+                    // The records tell of that.
+                    Ok(piton_core::client::Reply::Accepted(_)) => {}
+                    answer => break answer,
+                }
+            };
+            Done::Asked { about, answer }
+        }));
+    }
+
+    /// Opens the session: where another process runs it, or here.
+    pub(super) async fn open(&mut self) -> Result<()> {
+        let mut upkeep = Upkeep::new(self.engine, self.around)?;
+        let session = loop {
+            if let Some(session) = opening::join(&self.place, None, self.engine).await? {
+                let pid = session.elsewhere().unwrap_or_default();
+                self.note(format!("this session is run by process {pid}: what you say is sent there"));
+                self.facts.model = session.store().summary(session.id()).await?.model.unwrap_or_default();
+                let configured = self.engine.configured(session.id()).await?;
+                self.facts.mode = configured.mode.unwrap_or_default();
+                self.facts.agent = shown_agent(configured.agent());
+                break session;
+            }
+            let opened = match (&self.place, self.settings.take()) {
+                (Place::New(folder), Some(settings)) => {
+                    let snapshots = settings.snapshots.clone();
+                    let session = self.engine.create(folder, settings).await?;
+                    upkeep.opened(&session, snapshots);
+                    Some(session)
+                }
+                _ => {
+                    let ready = prepared(&self.place, &mut self.wishes, self.engine, self.around).await?;
+                    self.facts = facts_of(&ready.settings, &self.facts);
+                    ready.open(self.engine, &mut upkeep).await?
+                }
+            };
+            // Another process was faster: then it is there that we speak.
+            if let Some(session) = opened {
+                break session;
+            }
+        };
+        let is_new = self.place.resumed().is_none();
+        let id = session.id().clone();
+        let here = self.folder().to_owned();
+        self.place = Place::Resumed { id: id.clone(), here, is_named: false };
+        self.facts.workspace = session.workspace().to_owned();
+        self.facts.folder = self.folder_short();
+        self.tell_facts();
+        let shown = if is_new { String::new() } else { print::short_id(id.as_str()).to_owned() };
+        self.terminal.tell(Input::Session { id: shown });
+        let mut feed = session.subscribe(1);
+        feed.attend(true);
+        for grant in session.grants() {
+            self.note(format!("{} is allowed in this session (/permissions)", grant.rule));
+        }
+        if session.resumed() == Resumed::MidTurn && session.elsewhere().is_none() {
+            self.note("its last turn was cut off: /continue goes on with it, and so does what you say next");
+        }
+        self.open = Some(Open { session, feed, upkeep });
+        Ok(())
+    }
+
+    /// Another session takes the place of this one; where it cannot be opened, this one goes on.
+    pub(super) async fn switch(&mut self, id: SessionId) {
+        self.close().await;
+        let here = self.folder().to_owned();
+        let before = std::mem::replace(&mut self.place, Place::Resumed { id, here, is_named: false });
+        if let Err(error) = self.open().await {
+            self.fail(&error);
+            self.place = before;
+            if self.place.resumed().is_some()
+                && let Err(error) = self.open().await
+            {
+                self.fail(&error);
+            }
+        }
+    }
+
+    /// The next words begin a new session.
+    pub(super) async fn renew(&mut self) {
+        self.close().await;
+        self.place = Place::New(self.folder().to_owned());
+        self.wishes.had = Configure::default();
+        self.terminal.tell(Input::Session { id: String::new() });
+        if self.assemble().await {
+            self.note("a new session begins with what you say next");
+        }
+    }
+
+    /// Leaves the session that is open, if one is. What it tells at last is shown.
+    pub(super) async fn close(&mut self) {
+        let Some(Open { session, mut feed, upkeep }) = self.open.take() else { return };
+        self.asked.clear();
+        session.close().await;
+        while let Ok(Some(published)) = feed.next().await {
+            if let Published::Closed(_) = published {
+                break;
+            }
+            self.terminal.hear(published);
+        }
+        self.terminal.tell(Input::Closed);
+        upkeep.done().await;
+    }
+
+    /// Who ran the session has left it, or its journal cannot be written.
+    pub(super) fn was_closed(&mut self, closed: Closed) {
+        let was_elsewhere = self.open.as_ref().is_some_and(|open| open.session.elsewhere().is_some());
+        self.open = None;
+        self.asked.clear();
+        self.terminal.tell(Input::Closed);
+        match closed {
+            Closed::Broken { error } => self.warn(error),
+            Closed::Left | Closed::Lost if was_elsewhere => {
+                self.note("the process that ran this session has left it; what you say next goes on with it here");
+            }
+            _ => self.warn("the session was closed; what you say next opens it again"),
+        }
+    }
+
+    /// Takes the face away; the terminal is as it was found, and Ctrl-C is a signal again. The session is still to be
+    /// closed.
+    pub(super) fn leave(self, diverted: Diverted) -> Option<Open<'a>> {
+        self.show_printed();
+        let Self { terminal, open, .. } = self;
+        drop(terminal);
+        drop(diverted);
+        panics().iter().for_each(|panic| print::write_stderr(&format!("{panic}\n")));
+        open
+    }
+
+    pub(super) fn fail(&self, failure: &Failure) {
+        self.warn(failure.to_string());
+        failure.hints.iter().for_each(|hint| self.note(hint.clone()));
+    }
+}
+
+/// The name of an agent where it is not the one that nobody has to be told of.
+fn shown_agent(name: &str) -> String {
+    if name == BUILD { String::new() } else { name.to_owned() }
+}
+
+/// How turns with these settings are run.
+fn facts_of(settings: &Settings, before: &Facts) -> Facts {
+    let policy = &settings.policy;
+    Facts {
+        model: settings.model.name().to_owned(),
+        mode: policy.mode,
+        agent: shown_agent(&settings.agent.name),
+        window: settings.model.limits().window_tokens,
+        sandbox: match &policy.sandbox_backend {
+            Some(_) => format!("sandbox {}", policy.sandbox.word()),
+            None => "commands unconfined".to_owned(),
+        },
+        folder: before.folder.clone(),
+        workspace: before.workspace.clone(),
+        budget_micros: policy.budget.session_cost_micros.or(policy.budget.cost_micros),
+    }
+}
+
+/// Closes the session of a conversation that is over, and says how to go on with it; the next signal ends that.
+pub(super) async fn close_at_last(open: Option<Open<'_>>, mut stops: Stops) {
+    let Some(Open { session, mut feed, upkeep }) = open else { return };
+    let id = session.id().clone();
+    let short = print::short_id(id.as_str());
+    print::write_stderr(&format!("{id} · go on with: piton -c, or piton --resume {short}\n"));
+    let closes = async {
+        session.close().await;
+        while let Ok(Some(published)) = feed.next().await {
+            match &published {
+                Published::Closed(_) => break,
+                Published::Recorded(record) => {
+                    if let Event::TaskEnded { task, outcome } = &record.event {
+                        let line = format!("background command {task} ended with the session: {}\n", outcome.title);
+                        print::write_stderr(&view::clean(&line));
+                    }
+                }
+                _ => {}
+            }
+        }
+        upkeep.done().await;
+    };
+    stops.unless_stopped(closes).await;
+}

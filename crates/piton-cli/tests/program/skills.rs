@@ -1,0 +1,204 @@
+//! Skills: what a repository and a user keep as `SKILL.md`, named until it is trusted, listed for the model, given to it whole.
+
+use crate::stage::{Ran, Stage};
+use serde_json::{Value, json};
+
+const PDF: &str = "---\nname: pdf\ndescription: Reads PDF files. Use it when: forms come up\narguments: file\n---\n\
+                   Read $file with scripts/read.py.\n";
+const DEPLOY: &str = "---\ndescription: Ships it\ndisable-model-invocation: true\n---\nShip $ARGUMENTS now.\n";
+const STYLE: &str = "---\nname: style\ndescription: How code looks here\nuser-invocable: false\n---\nTabs, always.\n";
+
+fn skill(input: &Value) -> Value {
+    json!({"tools": [{"name": "skill", "args": input}]})
+}
+
+/// The tool as the first request has it; `None`: it has none.
+fn tool(stage: &Stage) -> Option<Value> {
+    let requests = stage.provider.requests();
+    let tools = requests[0].body["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["function"].clone()).find(|tool| tool["name"] == "skill")
+}
+
+fn stage(script: Value) -> Stage {
+    Stage::new(script).with_files([
+        (".claude/skills/pdf/SKILL.md", PDF),
+        (".claude/skills/pdf/scripts/read.py", "print('text')\n"),
+        (".opencode/skill/deploy/SKILL.md", DEPLOY),
+        (".agents/skills/style/SKILL.md", STYLE),
+        (".piton/skills/broken/SKILL.md", "---\nname: broken\ndescription: x\ncontext: spoon\n---\nx"),
+    ])
+}
+
+fn text(outcome: &Value) -> &str {
+    outcome["text"].as_str().unwrap()
+}
+
+#[test]
+fn skills_of_a_repository_are_named_and_not_offered_until_they_are_trusted() {
+    let stage = stage(json!([skill(&json!({"name": "pdf"})), {"text": "done", "repeat": true}]));
+    let ran = stage.run(&["go"]).expect_code(0).expect_said(&[
+        "3 skills of this repository are not used",
+        "style, pdf, deploy",
+        "broken/SKILL.md is left out: line 4: context: `spoon` is none",
+    ]);
+    assert!(tool(&stage).is_none(), "no skill, no tool");
+    assert!(text(&ran.outcomes()[0]).contains("Tool skill not found"));
+    let listed = Ran::of(stage.piton(&["skill"])).expect_code(0);
+    assert!(listed.stdout.contains("pdf                  not trusted"), "{}", listed.stdout);
+    Ran::of(stage.piton(&["trust", "--yes"]))
+        .expect_said(&["pdf/SKILL.md, a skill says", "file \"scripts/read.py\", 14 bytes, BLAKE3"]);
+    Ran::of(stage.piton(&["skill", "list"]))
+        .expect_code(0)
+        .expect_stdout(&["pdf                  in force", "cannot be used"]);
+    // What its words have the model run is trusted with it.
+    stage.workspace.write(".claude/skills/pdf/scripts/read.py", "import os\n");
+    Ran::of(stage.piton(&["skill", "pdf"])).expect_code(0).expect_stdout(&["not trusted", "Read $file"]);
+    stage.run(&["again"]).expect_said(&["1 skill of this repository is not used", ": pdf."]);
+}
+
+#[test]
+fn a_trusted_skill_is_listed_for_the_model_and_given_whole() {
+    let stage = stage(json!([
+        {"tools": [
+            {"name": "skill", "args": {"name": "pdf", "arguments": "form.pdf"}},
+            {"name": "Skill", "args": {"skill": "deploy", "args": "prod"}},
+            {"name": "skill", "args": {"query": "code"}},
+        ]},
+        {"text": "done"},
+    ]));
+    let model = format!("{}/test-model", stage.protocol);
+    // Nobody is there to be asked, and nothing but reading is allowed.
+    let args = ["run", "--mode", "plan", "--format", "stream-json", "--model", &model, "--trust", "go"];
+    let ran = Ran::of(stage.piton(&args)).expect_code(0);
+    let tool = tool(&stage).expect("there are skills");
+    let description = tool["description"].as_str().unwrap();
+    assert!(
+        description
+            .ends_with("Skills:\n- style: How code looks here\n- pdf: Reads PDF files. Use it when: forms come up"),
+        "{description}"
+    );
+    let sent = stage.provider.requests()[1].body["messages"].to_string();
+    for words in
+        ["Read form.pdf with scripts/read.py.", "Its files:\\nscripts/read.py", "only the user starts it, with /deploy"]
+    {
+        assert!(sent.contains(words), "{words}: {sent}");
+    }
+    assert!(!sent.contains("Ship prod now"), "{sent}");
+    let outcomes = ran.outcomes();
+    assert!(text(&outcomes[0]).contains("/.claude/skills/pdf\n"), "{}", text(&outcomes[0]));
+    assert!(outcomes.iter().any(|outcome| text(outcome) == "Skills with these words:\n- style: How code looks here"));
+}
+
+#[test]
+fn the_users_own_skills_need_no_trust_and_come_after_the_repositorys() {
+    let stage = stage(json!([skill(&json!({"name": "pdf"})), {"text": "done", "repeat": true}]));
+    stage.home.write(".claude/skills/pdf/SKILL.md", "---\nname: pdf\ndescription: My own\n---\nMine.\n");
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert!(tool(&stage).unwrap()["description"].as_str().unwrap().ends_with("\n- pdf: My own"));
+    assert!(text(&ran.outcomes()[0]).contains("\nMine.\n"));
+    Ran::of(stage.piton(&["trust", "--yes"])).expect_code(0);
+    let listed = |args: &[&str]| Ran::of(stage.piton(args)).expect_code(0).stdout;
+    assert!(!listed(&["skill", "list"]).contains("shadowed"));
+    assert!(listed(&["skill", "list", "--all"]).contains("pdf                  shadowed"));
+    assert!(listed(&["skill", "style", "--json"]).contains("\"for_people\":false"));
+}
+
+#[test]
+fn a_subagent_has_the_skills_and_is_given_those_that_its_file_names() {
+    let agent = "---\nname: writer\ndescription: Writes\nskills: [style, nothing]\n---\nYou write.\n";
+    let stage = stage(json!([
+        {"tools": [{"name": "task", "args": {"description": "write", "prompt": "write it", "subagent_type": "writer"}}]},
+        {"of": "write it", "tools": [{"name": "skill", "args": {"name": "pdf"}}]},
+        {"of": "write it", "text": "It is written."},
+        {"text": "done"},
+    ]))
+    .with_files([(".claude/agents/writer.md", agent)]);
+    stage
+        .run(&["--trust", "go"])
+        .expect_code(0)
+        .expect_said(&["the agent writer names the skill nothing, which it cannot be given"]);
+    let requests = stage.provider.requests();
+    let own = requests[1].body["messages"].to_string();
+    assert!(own.contains("You write.") && own.contains("Tabs, always."), "{own}");
+    assert!(!requests[0].body["messages"].to_string().contains("Tabs, always."));
+    assert!(requests[2].body["messages"].to_string().contains("Read  with scripts/read.py."));
+}
+
+#[test]
+fn a_skill_with_a_session_of_its_own_is_done_by_a_subagent_where_one_can_be_called() {
+    let fork =
+        "---\nname: survey\ndescription: Looks around\ncontext: fork\nagent: Explore\n---\nSurvey $ARGUMENTS now.\n";
+    let call = skill(&json!({"name": "survey", "arguments": "the docs"}));
+    let stage = stage(json!([call, {"of": "Survey the docs now.", "text": "There are three."}, {"text": "done"}]))
+        .with_files([(".piton/skills/survey/SKILL.md", fork)]);
+    let ran = stage.run(&["--trust", "go"]).expect_code(0);
+    assert!(text(&ran.outcomes()[0]).starts_with("There are three.\n\n[task_id: "), "{:?}", ran.outcomes());
+    let delegated: Vec<Value> = ran.events().into_iter().filter(|event| event["type"] == "delegated").collect();
+    assert_eq!(delegated.len(), 1);
+    assert_eq!(delegated[0]["agent"], "explore");
+    let requests = stage.provider.requests();
+    let own = requests[1].body["messages"].to_string();
+    assert!(own.contains("You find things out for another agent") && own.contains("The folder of this skill"), "{own}");
+    assert!(!requests[2].body["messages"].to_string().contains("Survey the docs now."));
+    // A ban on subagents holds for skills, too.
+    let stage = self::stage(json!([call, {"text": "done"}])).with_files([(".piton/skills/survey/SKILL.md", fork)]);
+    let ran = stage.run(&["--trust", "--deny", "task", "go"]).expect_code(0);
+    assert!(text(&ran.outcomes()[0]).contains("\nSurvey the docs now.\n"), "{:?}", ran.outcomes());
+    assert!(ran.events().iter().all(|event| event["type"] != "delegated"));
+}
+
+#[test]
+fn what_a_skill_allows_runs_unasked_until_its_turn_ends_and_lifts_no_rule() {
+    let ship = "---\nname: ship\ndescription: Ships\nallowed-tools: Bash(touch:*) Bash(rm:*) *\n---\nShip it.\n";
+    let bash = |command: &str| json!({"tools": [{"name": "bash", "args": {"command": command}}]});
+    let script = || {
+        json!([
+            bash("touch before"), skill(&json!({"name": "ship"})), bash("touch during"), bash("rm -f kept"), bash("mkdir other"),
+            {"text": "a"}, bash("touch after"), {"text": "b"},
+        ])
+    };
+    let run = |more: &[&str]| {
+        let stage = Stage::new(script())
+            .with_files([(".claude/skills/ship/SKILL.md", ship), ("kept", "")])
+            .with_config("[permission]\n\"bash(rm *)\" = \"ask\"\n");
+        let model = format!("{}/test-model", stage.protocol);
+        let base =
+            ["run", "--mode", "ask", "--sandbox", "off", "--format", "stream-json", "--model", &model, "--trust"];
+        Ran::of(stage.piton(&[&base[..], more, &["go"]].concat()));
+        Ran::of(stage.piton(&[&base[..], more, &["-c", "again"]].concat()));
+        ["before", "during", "kept", "other", "after"].map(|name| stage.workspace.has(name))
+    };
+    // Nobody is there to be asked: what is asked is refused. What a rule of the user's asks is asked.
+    assert_eq!(run(&[]), [false, true, true, false, false]);
+    assert_eq!(run(&["--deny", "bash"]), [false, false, true, false, false], "no ban is lifted");
+}
+
+#[test]
+fn a_skill_that_was_given_is_put_back_after_every_compaction() {
+    let long = "as you wish ".repeat(300);
+    let stage = stage(json!([
+        skill(&json!({"name": "pdf", "arguments": "form.pdf"})), {"text": long},
+        {"text": "## Next step\nthe summary"}, {"text": long},
+        {"text": "## Next step\nthe next summary"}, {"text": "done"},
+    ]));
+    stage.run(&["--trust", "first"]).expect_code(0);
+    let body = "Read form.pdf with scripts/read.py.";
+    for request in [3, 5] {
+        Ran::of(stage.piton(&["session", "compact", "last"])).expect_code(0);
+        stage.run(&["-c", "go on"]).expect_code(0);
+        let sent = stage.provider.requests()[request].body["messages"].to_string();
+        assert!(!sent.contains("tool_call_id"), "the call is summed up: {sent}");
+        assert_eq!(sent.matches(body).count(), 1, "{sent}");
+        assert!(sent.contains("Skills that you were given before"), "{sent}");
+    }
+}
+
+#[test]
+fn a_skill_is_checked_by_the_rules_of_agentskills_io() {
+    let stage = stage(json!([]));
+    let check = |path: &str| Ran::of(stage.piton(&["skill", "validate", path]));
+    check(".agents/skills/style").expect_code(1).expect_said(&["no such fields: user-invocable"]);
+    stage.workspace.write("least/SKILL.md", "---\nname: least\ndescription: x\n---\n");
+    check("least").expect_code(0).expect_stdout(&["least is a skill by the rules"]);
+    Ran::of(stage.piton(&["skill", "nowhere"])).expect_code(1).expect_said(&["there is no skill `nowhere`"]);
+}

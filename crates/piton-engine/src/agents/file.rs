@@ -1,0 +1,268 @@
+//! An agent as a file: Markdown whose front matter says what it is, and whose body is its words. The fields are those that Claude
+//! Code and OpenCode have, with the names of their tools.
+//!
+//! A field that nobody knows is passed over and named; one that is known and wrong leaves the agent out.
+
+use super::Agent;
+use crate::front_matter::{self, line, list, word};
+use piton_core::effort::Effort;
+use piton_core::hidden;
+use piton_core::permission::{Action, PermissionMode, Rule, Rules};
+use piton_core::template;
+use serde_json::Value;
+use std::path::Path;
+
+/// Characters of a name, and of a description.
+const NAME_CHARS: usize = 64;
+const DESCRIPTION_CHARS: usize = 1_000;
+
+/// An agent that was read, and the fields of its file that mean nothing here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// It.
+    pub agent: Agent,
+    /// Those fields.
+    pub unknown: Vec<String>,
+}
+
+/// Reads an agent. The error says what is wrong, and in which line where that is known.
+pub fn read(path: &Path, text: &str) -> Result<Read, String> {
+    let fields = front_matter::fields(text)?;
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut agent = Agent {
+        name: stem,
+        prompt: template::body(text).trim().to_owned(),
+        is_subagent: true,
+        is_primary: true,
+        file: Some(path.to_owned()),
+        hash: Some(blake3::hash(text.as_bytes()).to_hex().to_string()),
+        ..Agent::default()
+    };
+    let mut unknown = Vec::new();
+    for (field, value) in &fields {
+        match field.as_str() {
+            "name" => agent.name = word(field, value)?,
+            "description" => agent.description = line(&word(field, value)?, DESCRIPTION_CHARS),
+            "tools" => {
+                tools(value, &mut agent)?;
+                let in_brackets = list(field, value).unwrap_or_default().into_iter().filter(|name| name.contains('('));
+                unknown.extend(in_brackets.map(|name| format!("the pattern of {}", line(&name, NAME_CHARS))));
+            }
+            "disallowedTools" | "disallowed-tools" => {
+                agent.without.extend(list(field, value)?.iter().flat_map(|name| ours(name)));
+            }
+            "permission" => permission(value, &mut agent.rules)?,
+            "permissionMode" => agent.mode = mode(&word(field, value)?)?,
+            "model" => agent.model = Some(word(field, value)?),
+            "effort" | "variant" | "reasoningEffort" => agent.effort = Some(effort(&word(field, value)?)?),
+            "maxTurns" | "steps" | "max_steps" => {
+                let most = value.as_u64().and_then(|most| u32::try_from(most).ok()).filter(|most| *most > 0);
+                agent.max_steps = Some(most.ok_or_else(|| format!("{field}: a number from 1 on is wanted"))?);
+            }
+            "mode" => {
+                let mode = word(field, value)?;
+                agent.is_subagent &= mode != "primary";
+                agent.is_primary &= mode != "subagent";
+            }
+            "hidden" => agent.is_subagent &= value != &Value::Bool(true),
+            "disable" => {
+                agent.is_subagent &= value != &Value::Bool(true);
+                agent.is_primary &= value != &Value::Bool(true);
+            }
+            "skills" => agent.skills = list(field, value)?,
+            "color" | "colour" | "license" | "metadata" | "version" | "author" => {}
+            other => unknown.push(other.to_owned()),
+        }
+    }
+    let is_name = |name: &str| {
+        let fits = |c: char| c.is_alphanumeric() || "-_.:".contains(c);
+        !name.is_empty() && name.chars().count() <= NAME_CHARS && name.chars().all(fits)
+    };
+    if !is_name(&agent.name) {
+        let name = hidden::visible_line(&agent.name.chars().take(NAME_CHARS).collect::<String>());
+        return Err(format!("`{name}` is no name: letters, digits, - _ . and : are, up to {NAME_CHARS} of them"));
+    }
+    if agent.description.is_empty() {
+        agent.description = line(agent.prompt.lines().next().unwrap_or_default(), DESCRIPTION_CHARS);
+    }
+    Ok(Read { agent, unknown })
+}
+
+/// The names by which a tool of other agents is ours; nothing for one that has no counterpart.
+pub fn ours(name: &str) -> Vec<String> {
+    let bare = name.split('(').next().unwrap_or(name).trim();
+    let names: &[&str] = match bare {
+        "Bash" | "bash" | "BashOutput" | "KillShell" | "KillBash" => &["bash", "bash_output", "bash_kill"],
+        "Read" | "NotebookRead" | "read" => &["read"],
+        "Write" | "write" => &["write", "apply_patch"],
+        "Edit" | "MultiEdit" | "NotebookEdit" | "edit" | "patch" | "multiedit" => &["edit", "apply_patch"],
+        "Grep" | "grep" => &["grep"],
+        "Glob" | "glob" => &["glob"],
+        "LS" | "list" | "ls" => &["list"],
+        "Task" | "Agent" | "task" => &["task"],
+        "TodoWrite" | "TodoRead" | "todowrite" | "todoread" | "todo" => &["todo"],
+        "WebFetch" | "webfetch" | "web_fetch" => &["web_fetch"],
+        "WebSearch" | "websearch" | "web_search" => &["web_search"],
+        "AskUserQuestion" | "question" | "ask_user" => &["ask_user"],
+        "Skill" | "skill" => &["skill"],
+        "ExitPlanMode" | "plan_exit" | "exit_plan" => &["exit_plan"],
+        "" => &[],
+        other => return vec![other.to_owned()],
+    };
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// A list, one text with commas, or whether each is there.
+fn tools(value: &Value, agent: &mut Agent) -> Result<(), String> {
+    if let Value::Object(each) = value {
+        for (name, is_there) in each {
+            match is_there {
+                Value::Bool(true) => {}
+                Value::Bool(false) if name == "*" => agent.tools = Some(agent.tools.take().unwrap_or_default()),
+                Value::Bool(false) => agent.without.extend(ours(name)),
+                _ => return Err(format!("tools: {}: true or false is wanted", line(name, NAME_CHARS))),
+            }
+        }
+        if let Some(tools) = &mut agent.tools {
+            let named = each.iter().filter(|(_, is_there)| **is_there == Value::Bool(true));
+            tools.extend(named.flat_map(|(name, _)| ours(name)));
+        }
+        return Ok(());
+    }
+    let named = list("tools", value)?;
+    if !named.iter().any(|name| name == "*") {
+        agent.tools = Some(named.iter().flat_map(|name| ours(name)).collect());
+    }
+    Ok(())
+}
+
+/// OpenCode's: a tool, or a tool's patterns, and what becomes of it.
+fn permission(value: &Value, rules: &mut Rules) -> Result<(), String> {
+    let Value::Object(tools) = value else { return Err("permission: a list of tools is wanted".to_owned()) };
+    let mut add = |rule: String, action: &Value| {
+        let action = match action.as_str() {
+            Some("allow") => return Ok(()), // It allows no more than its caller may.
+            Some("ask") => Action::Ask,
+            Some("deny") => Action::Deny,
+            _ => return Err(format!("permission: {}: allow, ask or deny is wanted", line(&rule, NAME_CHARS))),
+        };
+        rules.0.push(Rule::parse(&rule, action).map_err(|error| format!("permission: {error}"))?);
+        Ok(())
+    };
+    for (tool, said) in tools {
+        // A pattern is one of the tool itself, not of those that come with it.
+        let both = ours(tool);
+        let most = if said.is_object() { 1 } else { both.len() };
+        for tool in both.into_iter().take(most) {
+            match said {
+                Value::Object(patterns) => {
+                    for (pattern, action) in patterns {
+                        add(if pattern == "*" { tool.clone() } else { format!("{tool}({pattern})") }, action)?;
+                    }
+                }
+                action => add(tool, action)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn mode(word: &str) -> Result<Option<PermissionMode>, String> {
+    Ok(match word {
+        "plan" => Some(PermissionMode::Plan),
+        "default" | "ask" | "manual" | "dontAsk" => Some(PermissionMode::Ask),
+        "acceptEdits" | "accept-edits" => Some(PermissionMode::AcceptEdits),
+        // As much as its caller, and no more.
+        "auto" | "bypassPermissions" => None,
+        _ => {
+            return Err(format!(
+                "permissionMode: `{}` is none: plan, default, acceptEdits, auto",
+                line(word, NAME_CHARS)
+            ));
+        }
+    })
+}
+
+fn effort(word: &str) -> Result<Effort, String> {
+    word.parse().map_err(|_| format!("effort: `{}` is none: {}", line(word, NAME_CHARS), Effort::NAMES.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(text: &str) -> Result<Read, String> {
+        read(Path::new("/w/.claude/agents/reviewer.md"), text)
+    }
+
+    #[test]
+    fn an_agent_of_claude_code_is_read() {
+        let text = "---\nname: code-reviewer\ndescription: Use it when: code was changed. PROACTIVELY\ntools: Read, Grep, \
+                    Bash(git diff:*)\nmodel: sonnet\npermissionMode: plan\nmaxTurns: 12\ncolor: red\nmemory: user\n---\n\
+                    You review.\n\nBe short.\n";
+        let Read { agent, unknown } = agent(text).unwrap();
+        assert_eq!(agent.name, "code-reviewer");
+        assert_eq!(agent.description, "Use it when: code was changed. PROACTIVELY");
+        let tools = agent.tools.unwrap();
+        assert_eq!(tools, ["read", "grep", "bash", "bash_output", "bash_kill"]);
+        assert_eq!(
+            (agent.model.as_deref(), agent.mode, agent.max_steps),
+            (Some("sonnet"), Some(PermissionMode::Plan), Some(12))
+        );
+        assert_eq!(agent.prompt, "You review.\n\nBe short.");
+        assert!(agent.is_subagent);
+        assert_eq!(unknown, ["the pattern of Bash(git diff:*)", "memory"]);
+    }
+
+    #[test]
+    fn an_agent_of_opencode_is_read() {
+        let text = "---\ndescription: Reviews\nmode: subagent\ntools:\n  write: false\n  edit: false\npermission:\n  bash:\n    \
+                    \"*\": ask\n    \"git diff\": allow\n    \"rm *\": deny\n  webfetch: deny\n---\nYou review.\n";
+        let Read { agent, unknown } = agent(text).unwrap();
+        assert_eq!((agent.name.as_str(), agent.tools), ("reviewer", None));
+        assert_eq!(agent.without, ["write", "apply_patch", "edit", "apply_patch"]);
+        let rules: Vec<String> = agent.rules.0.iter().map(|rule| format!("{} {rule}", rule.action.word())).collect();
+        assert!(
+            rules.contains(&"deny bash(rm *)".to_owned()) && rules.contains(&"deny web_fetch".to_owned()),
+            "{rules:?}"
+        );
+        assert!(rules.iter().all(|rule| !rule.starts_with("allow")), "{rules:?}");
+        assert!(unknown.is_empty());
+        assert!(!self::agent("---\nmode: primary\n---\nx").unwrap().agent.is_subagent);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_and_nothing_raw_gets_through() {
+        for (text, words) in [
+            ("---\nname: [\n---\nx", "no YAML"),
+            ("---\nname: x\nno end", "no end"),
+            ("---\n- a\n- b\n---\nx", "no list of fields"),
+            ("---\nname: \"a b\"\n---\nx", "is no name"),
+            ("---\nmaxTurns: 0\n---\nx", "from 1 on"),
+            ("---\nmaxTurns: many\n---\nx", "from 1 on"),
+            ("---\npermissionMode: wild\n---\nx", "is none"),
+            ("---\npermission:\n  bash: maybe\n---\nx", "allow, ask or deny"),
+            ("---\ntools:\n  bash: perhaps\n---\nx", "true or false"),
+            ("---\neffort: enormous\n---\nx", "is none"),
+        ] {
+            let error = agent(text).unwrap_err();
+            assert!(error.contains(words), "{text:?}: {error}");
+        }
+        let read = agent("---\ndescription: \"a\\u001b[2Jb\\u202ec\"\n---\nx").unwrap();
+        assert!(!read.agent.description.contains(['\u{1b}', '\u{202e}']), "{:?}", read.agent.description);
+        let long = format!("---\ndescription: {}\n---\nx", "y".repeat(10_000));
+        assert_eq!(agent(&long).unwrap().agent.description.chars().count(), DESCRIPTION_CHARS);
+        let bomb = format!(
+            "---\na: &a [x]\n{}---\nx",
+            (0..100).map(|at| format!("b{at}: [{}]\n", "*a, ".repeat(10_000))).collect::<String>()
+        );
+        assert!(agent(&bomb).is_err(), "aliases without end are refused");
+    }
+
+    #[test]
+    fn without_front_matter_the_file_is_all_words() {
+        let Read { agent, .. } = agent("Reviews code.\n\nIt is strict.").unwrap();
+        assert_eq!((agent.name.as_str(), agent.description.as_str()), ("reviewer", "Reviews code."));
+        assert_eq!(agent.prompt, "Reviews code.\n\nIt is strict.");
+    }
+}

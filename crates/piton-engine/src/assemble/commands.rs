@@ -1,0 +1,148 @@
+//! The slash commands of a machine: those of the repository, as far as the user trusts them, and the user's own.
+
+use super::entries::{self, At, Entry, Files, Found, Places, State};
+use super::machine::Machine;
+use super::notice::Notice;
+use super::skills;
+use super::trouble::Trouble;
+use crate::commands::{Command, CommandError, Commands, Expanded, is_name};
+use crate::config::trust::{Item, Kind};
+use crate::skills::Skills;
+use piton_core::template::Piece;
+use std::path::Path;
+use std::sync::Arc;
+
+impl Entry for Command {
+    const PLACES: Places = Places {
+        kind: Kind::Command,
+        of_repository: &[
+            ".piton/commands",
+            ".piton/command",
+            ".agents/commands",
+            ".claude/commands",
+            ".claude/command",
+            ".opencode/commands",
+            ".opencode/command",
+        ],
+        beside_config: &["commands", "command"],
+        of_home: &[".agents/commands", ".claude/commands", ".config/opencode/commands", ".config/opencode/command"],
+        files: Files::Markdown,
+    };
+
+    fn read(at: &At, text: &str) -> Result<Self, String> {
+        Self::read(&at.folder, &at.file, text)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The commands of a session, looked up anew each time one is said: a file that was changed counts as it is.
+struct OfMachine {
+    /// Where.
+    machine: Machine,
+    /// What this run trusts beside what the user does.
+    trusted: Vec<Item>,
+    /// Skills are said like them.
+    skills: Arc<Skills>,
+}
+
+impl Commands for OfMachine {
+    fn expand(&self, name: &str, words: &str, workspace: &Path) -> Result<Expanded, CommandError> {
+        if !is_name(name) {
+            return Err(CommandError::Name(name.to_owned()));
+        }
+        let all = look(&self.machine, workspace, &self.trusted);
+        let all = all.map_err(|error| CommandError::Trust(error.to_string()))?;
+        match (choose(name, &all), self.skills.prompt(name, words)) {
+            (Ok(command), _) => command.expand(words),
+            // What does not count takes no name away.
+            (
+                Err(CommandError::Missing { .. } | CommandError::Untrusted { .. } | CommandError::Broken { .. }),
+                Some(skill),
+            ) => Ok(skill),
+            // Words about a file, and no command: `/tmp is full`.
+            (Err(CommandError::Missing { .. }), None) if Path::new("/").join(name).exists() => {
+                let said = format!("/{name} {words}").trim_end().to_owned();
+                Ok(Expanded { pieces: vec![Piece::Text(said)] })
+            }
+            (Err(CommandError::Missing { name, mut known }), None) => {
+                known.extend(self.skills.for_people().map(|skill| skill.name().to_owned()));
+                Err(CommandError::Missing { name, known })
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+}
+
+/// All commands that there are for a session in this workspace, in the order in which they count.
+pub fn look(machine: &Machine, workspace: &Path, trusted: &[Item]) -> Result<Vec<Found<Command>>, Trouble> {
+    entries::look(machine, workspace, trusted, [])
+}
+
+/// The commands of a session. Those that do not count, though the repository brings them along, are named.
+pub(super) fn of_session(
+    machine: &Machine,
+    workspace: &Path,
+    trusted: &[Item],
+    skills: &Arc<Skills>,
+    notices: &mut Vec<Notice>,
+) -> Result<Arc<dyn Commands>, Trouble> {
+    entries::in_force(look(machine, workspace, trusted)?, notices);
+    Ok(Arc::new(OfMachine { machine: machine.clone(), trusted: trusted.to_vec(), skills: Arc::clone(skills) }))
+}
+
+/// Whether somebody has written a command or a skill that this name could mean, trusted or not.
+pub fn is_there(name: &str, machine: &Machine, workspace: &Path) -> Result<(), CommandError> {
+    if !is_name(name) {
+        return Err(CommandError::Name(name.to_owned()));
+    }
+    let unknown = |error: Trouble| CommandError::Trust(error.to_string());
+    let all = look(machine, workspace, &[]).map_err(unknown)?;
+    let (name, mut known) = match choose(name, &all) {
+        // A run may trust it.
+        Err(CommandError::Untrusted { .. }) | Ok(_) => return Ok(()),
+        Err(CommandError::Missing { name, known }) => (name, known),
+        Err(error) => return Err(error),
+    };
+    let skills =
+        skills::look(machine, workspace, &[]).map_err(unknown)?.into_iter().filter_map(|found| found.read.ok());
+    known.extend(skills.filter(|read| read.skill.is_for_people).map(|read| read.skill.name().to_owned()));
+    match known.contains(&name) {
+        true => Ok(()),
+        false => Err(CommandError::Missing { name, known }),
+    }
+}
+
+/// The one of this name; else the only one whose name ends so.
+fn choose<'a>(name: &str, all: &'a [Found<Command>]) -> Result<&'a Command, CommandError> {
+    let in_force =
+        || all.iter().filter(|found| found.state == State::InForce).filter_map(|found| found.read.as_ref().ok());
+    if let Some(command) = in_force().find(|command| command.name == name) {
+        return Ok(command);
+    }
+    let short: Vec<&Command> = in_force().filter(|command| command.short() == name).collect();
+    match &short[..] {
+        [command] => return Ok(command),
+        [] => {}
+        several => {
+            let known = several.iter().map(|command| command.name.clone()).collect();
+            return Err(CommandError::Several { name: name.to_owned(), known });
+        }
+    }
+    let is_meant = |found: &&Found<Command>| match &found.read {
+        Ok(command) => command.name == name || command.short() == name,
+        Err(_) => found.file().and_then(Path::file_stem).is_some_and(|stem| stem == name),
+    };
+    let file = |found: &Found<Command>| found.file().unwrap_or(Path::new("")).to_owned();
+    match all.iter().find(is_meant) {
+        Some(found @ Found { read: Err(why), .. }) => Err(CommandError::Broken { file: file(found), why: why.clone() }),
+        Some(found) => Err(CommandError::Untrusted { file: file(found) }),
+        None => {
+            let mut known: Vec<String> = in_force().map(|command| command.name.clone()).collect();
+            known.sort();
+            Err(CommandError::Missing { name: name.to_owned(), known })
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Entries: what people keep as files for an agent, such as agents, skills and commands. Here is where they are looked for, in which
+//! order they count, and whether the user trusts those that came with a repository. What is in a file, its [`Entry`] knows.
+//!
+//! Of several of one name the first counts: the folders of the repository, nearest first, then the user's own. Piton's folders come
+//! before those of other programs. What is not trusted takes no name away from what is.
+
+use super::machine::Machine;
+use super::notice::Notice;
+use super::trouble::{Context, Trouble};
+use crate::config::trust::{Item, Kind, Standing, Trust, repository};
+use piton_core::hidden;
+use piton_tools::regular::{self, SETTINGS_BYTES};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The most files that are looked at below one folder, and how deep it is looked.
+const MOST_FILES: usize = 500;
+const DEPTH: usize = 5;
+
+/// The most entries that a notice names.
+const MOST_NAMED: usize = 20;
+
+/// Something that a file holds.
+pub trait Entry: Sized {
+    /// What it is and where it lies.
+    const PLACES: Places;
+
+    /// Reads one. The error says what is wrong, and in which line where that is known.
+    fn read(at: &At, text: &str) -> Result<Self, String>;
+
+    /// What it is called by.
+    fn name(&self) -> &str;
+
+    /// What trust in it covers, where that is more than the text of its file. It is shown to whoever is asked for trust.
+    fn covers<'a>(_at: &At, text: &'a str) -> Result<Cow<'a, str>, String> {
+        Ok(Cow::Borrowed(text))
+    }
+}
+
+/// Where entries of a kind lie. The first folder comes first.
+#[derive(Debug, Clone, Copy)]
+pub struct Places {
+    /// As what they are trusted.
+    pub kind: Kind,
+    /// Below each folder of a repository.
+    pub of_repository: &'static [&'static str],
+    /// Beside the user's configuration.
+    pub beside_config: &'static [&'static str],
+    /// Below the user's home.
+    pub of_home: &'static [&'static str],
+    /// Which files there.
+    pub files: Files,
+}
+
+/// Which files hold an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    /// All that are Markdown. Folders that are links are not followed.
+    Markdown,
+    /// Those of this name, each in a folder of its own, which may be a link. What lies below that is part of it.
+    Named(&'static str),
+}
+
+/// Where an entry was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct At {
+    /// One of the [places](Places), as a whole path.
+    pub folder: PathBuf,
+    /// The file, somewhere below.
+    pub file: PathBuf,
+}
+
+/// An entry that was found, and whether it counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found<E> {
+    /// Where it is from; nothing for one that is built in.
+    pub at: Option<At>,
+    /// The entry; or why it is none.
+    pub read: Result<E, String>,
+    /// Whether it counts.
+    pub state: State,
+}
+
+impl<E> Found<E> {
+    /// Its file; none where it is built in.
+    pub fn file(&self) -> Option<&Path> {
+        self.at.as_ref().map(|at| at.file.as_path())
+    }
+}
+
+/// Whether an entry counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It does.
+    InForce,
+    /// Another of its name comes before it.
+    Shadowed,
+    /// It came with the repository, and the user does not trust it as it is.
+    Untrusted,
+    /// Its file makes no sense.
+    Broken,
+}
+
+impl State {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::InForce => "in force",
+            Self::Shadowed => "shadowed",
+            Self::Untrusted => "not trusted",
+            Self::Broken => "cannot be used",
+        }
+    }
+}
+
+/// All entries that there are for a session in this workspace, in the order in which they count; last those that are built in.
+/// `trusted` is what this run trusts beside what the user does.
+pub fn look<E: Entry>(
+    machine: &Machine,
+    workspace: &Path,
+    trusted: &[Item],
+    built_in: impl IntoIterator<Item = E>,
+) -> Result<Vec<Found<E>>, Trouble> {
+    let (mut all, mut names) = (Vec::new(), BTreeSet::new());
+    let of_repository = of_repository::<E>(workspace);
+    if !of_repository.is_empty() {
+        let trust = Trust::in_folder(&machine.data_dir);
+        let what = || format!("the trust of {} cannot be looked up", E::PLACES.kind.words(2));
+        let standing = trust.standings().with_context(what)?;
+        for at in of_repository {
+            let read = text(&at).and_then(|text| Ok((item::<E>(&at, &text)?.0, E::read(&at, &text)?)));
+            let counts = match &read {
+                Ok((item, _)) => trusted.contains(item) || standing(item) == Standing::Trusted,
+                Err(_) => true,
+            };
+            all.push(found(Some(at), read.map(|(_, read)| read), counts, &mut names));
+        }
+    }
+    for at in of_user::<E>(machine) {
+        let read = text(&at).and_then(|text| E::read(&at, &text));
+        all.push(found(Some(at), read, true, &mut names));
+    }
+    all.extend(built_in.into_iter().map(|entry| found(None, Ok(entry), true, &mut names)));
+    Ok(all)
+}
+
+fn found<E: Entry>(at: Option<At>, read: Result<E, String>, counts: bool, names: &mut BTreeSet<String>) -> Found<E> {
+    let state = match &read {
+        Err(_) => State::Broken,
+        Ok(_) if !counts => State::Untrusted,
+        Ok(entry) if names.insert(entry.name().to_owned()) => State::InForce,
+        Ok(_) => State::Shadowed,
+    };
+    Found { at, read, state }
+}
+
+/// Those that count. What does not, though it came with the repository, is named.
+pub fn in_force<E: Entry>(all: Vec<Found<E>>, notices: &mut Vec<Notice>) -> Vec<E> {
+    let (mut entries, mut untrusted) = (Vec::new(), Vec::new());
+    for Found { at, read, state } in all {
+        match (state, read) {
+            (State::InForce, Ok(entry)) => entries.push(entry),
+            (State::Untrusted, Ok(entry)) => untrusted.push(hidden::visible_line(entry.name())),
+            (State::Broken, Err(why)) => {
+                let (kind, file) = (E::PLACES.kind.words(1), at.map(|at| at.file).unwrap_or_default());
+                let file = hidden::visible_line(&file.display().to_string());
+                notices.push(Notice::new(format!("the {kind} of {file} is left out: {why}")));
+            }
+            _ => {}
+        }
+    }
+    if !untrusted.is_empty() {
+        let count = untrusted.len();
+        let (are, so) = if count == 1 { ("is", "it as it is") } else { ("are", "them as they are") };
+        let more = count.checked_sub(MOST_NAMED).filter(|more| *more > 0);
+        untrusted.truncate(MOST_NAMED);
+        notices.push(Notice::new(format!(
+            "{count} {} of this repository {are} not used, since you do not trust {so}: {}{}. `piton trust` shows them",
+            E::PLACES.kind.words(count),
+            untrusted.join(", "),
+            more.map_or(String::new(), |more| format!(" and {more} more")),
+        )));
+    }
+    entries
+}
+
+/// Something to trust, and all that trust in it covers; or why there is no trust in it.
+pub(super) type Trustable = Result<(Item, String), String>;
+
+/// What came with the repository, as something to trust, each with its file.
+pub(super) fn brought<E: Entry>(workspace: &Path) -> Vec<(PathBuf, Trustable)> {
+    let read = |at: At| {
+        let read = text(&at).and_then(|text| item::<E>(&at, &text));
+        (at.file, read)
+    };
+    of_repository::<E>(workspace).into_iter().map(read).collect()
+}
+
+fn item<E: Entry>(at: &At, text: &str) -> Trustable {
+    let covered = E::covers(at, text)?;
+    Ok((Item::new(E::PLACES.kind, &at.file, covered.as_bytes()), covered.into_owned()))
+}
+
+/// The files of the repository, nearest folder first.
+fn of_repository<E: Entry>(workspace: &Path) -> Vec<At> {
+    let root = repository(workspace);
+    let folders = workspace.ancestors().take_while(|folder| folder.starts_with(root));
+    let places = folders.flat_map(|folder| E::PLACES.of_repository.iter().map(move |name| folder.join(name)));
+    places.flat_map(|folder| files(&folder, E::PLACES.files)).collect()
+}
+
+/// The user's own files.
+fn of_user<E: Entry>(machine: &Machine) -> Vec<At> {
+    let below = |folder: Option<&Path>, names: &'static [&'static str]| {
+        let folder = folder.map(Path::to_owned);
+        folder.into_iter().flat_map(move |folder| names.iter().map(move |name| folder.join(name)))
+    };
+    let own = below(machine.config_file.parent(), E::PLACES.beside_config);
+    let others = below(machine.var("HOME").map(Path::new), E::PLACES.of_home);
+    own.chain(others).flat_map(|folder| files(&folder, E::PLACES.files)).collect()
+}
+
+/// What is in the file of an entry.
+fn text(at: &At) -> Result<String, String> {
+    regular::text(&at.file, SETTINGS_BYTES).map_err(|error| format!("it cannot be read: {error}"))
+}
+
+/// The files below a folder, by name.
+fn files(folder: &Path, which: Files) -> Vec<At> {
+    let mut found = Vec::new();
+    below(folder, which, DEPTH, &mut found);
+    found.into_iter().map(|file| At { folder: folder.to_owned(), file }).collect()
+}
+
+fn below(folder: &Path, which: Files, depth: usize, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let mut paths: Vec<(PathBuf, fs::FileType)> =
+        entries.flatten().filter_map(|entry| Some((entry.path(), entry.file_type().ok()?))).collect();
+    paths.sort_by(|one, other| one.0.cmp(&other.0));
+    for (path, kind) in paths {
+        if found.len() >= MOST_FILES {
+            return;
+        }
+        match which {
+            Files::Markdown if kind.is_dir() && depth > 0 => below(&path, which, depth - 1, found),
+            Files::Markdown if !kind.is_dir() && path.extension().is_some_and(|end| end == "md") => found.push(path),
+            Files::Named(name) if kind.is_dir() || kind.is_symlink() => {
+                let file = path.join(name);
+                match fs::symlink_metadata(&file) {
+                    Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                        if kind.is_dir() && depth > 0 {
+                            below(&path, which, depth - 1, found);
+                        }
+                    }
+                    // One that cannot be reached, such as a link to itself, is named by whoever reads it.
+                    Ok(_) | Err(_) => found.push(file),
+                }
+            }
+            Files::Markdown | Files::Named(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::os::unix::fs::symlink;
+
+    /// A thing of which a file holds the name, in a folder that counts.
+    #[derive(Debug, PartialEq)]
+    struct Thing(String);
+
+    impl Entry for Thing {
+        const PLACES: Places = Places {
+            kind: Kind::Agent,
+            of_repository: &[".piton/things", ".other/things"],
+            beside_config: &["things"],
+            of_home: &[".other/things"],
+            files: Files::Named("THING.md"),
+        };
+
+        fn read(_at: &At, text: &str) -> Result<Self, String> {
+            let name = text.trim();
+            if name.is_empty() { Err("it has no name".to_owned()) } else { Ok(Self(name.to_owned())) }
+        }
+
+        fn name(&self) -> &str {
+            &self.0
+        }
+    }
+
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn with(files: &[(&str, &str)]) -> Self {
+            let tree = Self(tempfile::tempdir().expect("a folder"));
+            fs::create_dir_all(tree.path("repo/.git")).expect("made");
+            fs::create_dir_all(tree.path("repo/sub")).expect("made");
+            for (name, text) in files {
+                let path = tree.path(name);
+                fs::create_dir_all(path.parent().expect("below a folder")).expect("made");
+                fs::write(path, text).expect("written");
+            }
+            tree
+        }
+
+        fn path(&self, below: &str) -> PathBuf {
+            self.0.path().join(below)
+        }
+
+        fn machine(&self) -> Machine {
+            let home = [("HOME".into(), self.path("home").into())];
+            Machine {
+                vars: BTreeMap::from(home),
+                exe: PathBuf::new(),
+                data_dir: self.path("data"),
+                config_file: self.path("config/config.toml"),
+                config_is_named: false,
+                today: String::new(),
+            }
+        }
+
+        /// What is found in `repo/sub`, each with its state.
+        fn look(&self, built_in: &[&str]) -> Vec<String> {
+            let built_in = built_in.iter().map(|name| Thing((*name).to_owned()));
+            let all = look::<Thing>(&self.machine(), &self.path("repo/sub"), &[], built_in).expect("a list");
+            let said = |found: &Found<Thing>| {
+                let name = found.read.as_ref().map_or("?", |thing| thing.name());
+                let file = found.file().and_then(|file| file.strip_prefix(self.0.path()).ok());
+                format!("{name} {} {}", found.state.word(), file.map_or("-".into(), |file| file.display().to_string()))
+            };
+            all.iter().map(said).collect()
+        }
+    }
+
+    #[test]
+    fn what_is_nearer_and_trusted_counts_and_the_users_own_before_what_is_built_in() {
+        let tree = Tree::with(&[
+            ("repo/sub/.other/things/a/THING.md", "one"),
+            ("repo/.piton/things/a/THING.md", "one"),
+            (".piton/things/outside/THING.md", "outside"),
+            ("config/things/b/THING.md", "two"),
+            ("home/.other/things/b/THING.md", "two"),
+            ("home/.other/things/none/THING.md", ""),
+        ]);
+        let before = tree.look(&["two", "three"]);
+        assert_eq!(
+            before,
+            [
+                "one not trusted repo/sub/.other/things/a/THING.md",
+                "one not trusted repo/.piton/things/a/THING.md",
+                "two in force config/things/b/THING.md",
+                "two shadowed home/.other/things/b/THING.md",
+                "? cannot be used home/.other/things/none/THING.md",
+                "two shadowed -",
+                "three in force -",
+            ]
+        );
+        let trust = Trust::in_folder(&tree.path("data"));
+        let (_, far) = brought::<Thing>(&tree.path("repo/sub")).remove(1);
+        let (item, text) = far.expect("read");
+        trust.give(&item, text.as_bytes()).expect("written");
+        let after = tree.look(&[]);
+        assert_eq!(after[1], "one in force repo/.piton/things/a/THING.md", "what is not trusted hides nothing");
+    }
+
+    #[test]
+    fn links_are_followed_once_and_those_that_loop_or_lead_nowhere_are_told() {
+        let tree = Tree::with(&[("config/things/deep/er/THING.md", "deep"), ("elsewhere/THING.md", "linked")]);
+        symlink(tree.path("elsewhere"), tree.path("config/things/link")).expect("a link");
+        symlink(tree.path("config/things"), tree.path("config/things/round")).expect("a link");
+        fs::create_dir_all(tree.path("config/things/self")).expect("made");
+        symlink("THING.md", tree.path("config/things/self/THING.md")).expect("a link");
+        symlink("loop", tree.path("config/things/loop")).expect("a link");
+        symlink("nowhere", tree.path("config/things/gone")).expect("a link");
+        assert_eq!(
+            tree.look(&[]),
+            [
+                "deep in force config/things/deep/er/THING.md",
+                "linked in force config/things/link/THING.md",
+                "? cannot be used config/things/loop/THING.md",
+                "? cannot be used config/things/self/THING.md",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_notice_names_what_is_not_used_and_ends() {
+        let names: Vec<String> = (0..25).map(|n| format!("t{n:02}")).collect();
+        let files: Vec<(String, &str)> =
+            names.iter().map(|name| (format!("repo/.piton/things/{name}/THING.md"), name.as_str())).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(file, name)| (file.as_str(), *name)).collect();
+        let tree = Tree::with(&files);
+        let all = look::<Thing>(&tree.machine(), &tree.path("repo"), &[], []).expect("a list");
+        let mut notices = Vec::new();
+        assert!(in_force(all, &mut notices).is_empty());
+        let said = notices[0].to_string();
+        assert!(said.starts_with("25 agents of this repository are not used"), "{said}");
+        assert!(said.contains("t19 and 5 more. `piton trust`") && !said.contains("t20"), "{said}");
+    }
+}

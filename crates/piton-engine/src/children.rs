@@ -1,0 +1,319 @@
+//! The sessions of subagents that are at work for one session: each is opened, told what to do once, listened to, and left.
+//!
+//! ```text
+//!   call ──► open or make ──► prompt (an id of the call's: it is never heard twice) ──► its turn ends ──► outcome
+//!                    │                                   │
+//!                    └─ what it wants and does ──────────┴──► whoever hears the caller
+//! ```
+//!
+//! After a crash the same way is gone again: a session that was cut off goes on, one that is over has its report on record, one that
+//! was never made is made.
+
+use crate::agents::stricter;
+use crate::control::Awaited;
+use crate::delegate::{self, Nursery, Opens, Order};
+use crate::error::EngineError;
+use crate::family::DEPTH;
+use crate::handle::{Asking, Handle};
+use crate::settings::Settings;
+use crate::store::StoreError;
+use async_trait::async_trait;
+use piton_core::budget::Used;
+use piton_core::call::{Delegated, Outcome, Status};
+use piton_core::client::{Prompt, Published, Report, Request, Want, Wanted};
+use piton_core::configure::Configure;
+use piton_core::ending::Why;
+use piton_core::event::{Event, Record, Subject, TurnEnd};
+use piton_core::ids::SessionId;
+use piton_core::permission::PermissionMode;
+use piton_core::question::QuestionBlock;
+use piton_core::turn::State;
+use piton_tools::executor::OutputSink;
+use piton_tools::subagent::NAME;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How often it is looked whether somebody is there who can answer.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+type AtWorkHere = HashMap<SessionId, (Handle, Option<PermissionMode>)>;
+
+/// The subagents of one session that are at work here.
+pub(crate) struct Children {
+    sessions: Arc<dyn Opens>,
+    /// Each with the mode of its own agent.
+    at_work: Mutex<AtWorkHere>,
+}
+
+/// One of them, until this is dropped.
+struct AtWork<'c> {
+    children: &'c Children,
+    order: &'c Order,
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.children.lock().remove(&self.order.child);
+        self.order.bus.child_wants(&self.order.child, Vec::new());
+    }
+}
+
+impl Children {
+    pub(crate) fn of(sessions: Arc<dyn Opens>) -> Self {
+        Self { sessions, at_work: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AtWorkHere> {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has an open session answer. `None`: it was stopped before it had heard anything.
+    async fn answer(
+        &self,
+        handle: &Handle,
+        order: &Order,
+        stop: &CancellationToken,
+        output: &OutputSink,
+    ) -> Result<Option<Report>, EngineError> {
+        let message = order.message();
+        // Told to stop, it hears nothing new.
+        if stop.is_cancelled() && !Awaited::after(&handle.records().await?, Some(message.clone())).is_heard() {
+            return Ok(None);
+        }
+        // An `@` in what a model writes refers to nothing.
+        let prompt = Prompt {
+            beside: Some(order.prompt.clone()),
+            message: Some(message.clone()),
+            wait: true,
+            ..Prompt::default()
+        };
+        let mut heard = handle.subscribe(handle.opened_at());
+        heard.attend(order.bus.is_attended());
+        let said = async {
+            match handle.say(prompt).await {
+                Ok(said) => said.ended().await,
+                Err(error) => Err(error),
+            }
+        };
+        tokio::pin!(said);
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let (mut is_stopped, mut is_heard) = (false, true);
+        let report = loop {
+            tokio::select! {
+                // In this order: what is said is said before it is stopped.
+                biased;
+                report = &mut said => break report,
+                () = stop.cancelled(), if !is_stopped => {
+                    is_stopped = true;
+                    // Its turn ends by that; what it comes to is heard above.
+                    drop(handle.cancel());
+                }
+                published = heard.next(), if is_heard => match published {
+                    Ok(Some(published)) => tell(&published, order, output),
+                    // Nobody hears what it asks any more, so nobody can answer.
+                    Ok(None) | Err(_) => {
+                        is_heard = false;
+                        heard.attend(false);
+                    }
+                },
+                _ = looks.tick(), if is_heard => heard.attend(order.bus.is_attended()),
+            }
+        };
+        match report {
+            // It was over before it was asked: it is on record how.
+            Err(EngineError::AtRest) => Ok(Awaited::ended(&handle.records().await?, &message)),
+            Err(EngineError::NotBegun(report)) => Ok(Some(*report)),
+            report => report.map(Some),
+        }
+    }
+}
+
+/// Tells whoever hears the caller what its subagent wants and does.
+fn tell(published: &Published, order: &Order, output: &OutputSink) {
+    match published {
+        Published::Now(now) => order.bus.child_wants(&order.child, marked(now.wanted.clone(), order)),
+        Published::Wanted(wanted) => order.bus.child_wants_more(marked(vec![wanted.clone()], order)),
+        Published::Withdrawn(subject) => order.bus.child_wants_less(&of_child(subject.clone(), order)),
+        Published::Recorded(record) => {
+            if let Event::CallRequested { plan: Some(plan), .. } = &record.event {
+                output.push(&format!("{}\n", plan.title));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn of_child(subject: Subject, order: &Order) -> Subject {
+    Subject::Child { session: order.child.clone(), subject: Box::new(subject) }
+}
+
+/// What a subagent wants, with its name on it.
+fn marked(wanted: Vec<Wanted>, order: &Order) -> Vec<Wanted> {
+    let mark = |Wanted { subject, want }: Wanted| {
+        let Want::Approval(mut question) = want else { return Wanted { subject: of_child(subject, order), want } };
+        let text = format!("Asked by the subagent {} ({}).", order.agent, order.title);
+        question.body.insert(0, QuestionBlock::Note { text });
+        Wanted { subject: of_child(subject, order), want: Want::Approval(question) }
+    };
+    wanted.into_iter().map(mark).collect()
+}
+
+#[async_trait]
+impl Nursery for Children {
+    async fn serve(&self, order: &Order, stop: &CancellationToken, output: &OutputSink) -> Outcome {
+        let mut outcome = self.come_to(order, stop, output).await;
+        outcome.delegated = used(&self.sessions.records(&order.child).await, order);
+        let unfinished = unfinished(&outcome).map(|end| format!(" (not finished: {end})")).unwrap_or_default();
+        outcome.titled(format!("{NAME} {}: {}{unfinished}", order.agent, order.title))
+    }
+
+    fn ask(&self, child: &SessionId, request: Request) -> Option<Asking> {
+        self.lock().get(child).map(|(handle, _)| handle.ask(request))
+    }
+
+    fn ask_all(&self, request: &Request) {
+        for (handle, own) in self.lock().values() {
+            let mut request = request.clone();
+            if let Request::Configure(Configure { mode: Some(mode), .. }) = &mut request {
+                *mode = own.map_or(*mode, |own| stricter(own, *mode));
+            }
+            drop(handle.ask(request));
+        }
+    }
+
+    async fn used(&self, children: Vec<SessionId>) -> Vec<(SessionId, Used)> {
+        let (mut open, mut all) = (children, Vec::new());
+        while let Some(child) = open.pop() {
+            let records = self.sessions.records(&child).await;
+            if !records.is_empty() {
+                let state = State::fold(&records);
+                open.extend(state.children().cloned());
+                all.push((child, state.used()));
+            }
+        }
+        all
+    }
+}
+
+impl Children {
+    async fn come_to(&self, order: &Order, stop: &CancellationToken, output: &OutputSink) -> Outcome {
+        let _place = tokio::select! {
+            place = order.kin.place() => place,
+            () = stop.cancelled() => None,
+        };
+        // What is over is over, by whichever settings.
+        let records = self.sessions.records(&order.child).await;
+        if let Some(report) = Awaited::ended(&records, &order.message()) {
+            return outcome(&report, order);
+        }
+        let (settings, refused) = match settings(order).await {
+            Ok(settings) => (settings, None),
+            // Whatever is under way in there is ended by its caller's.
+            Err(why) => (order.caller.settings.clone(), Some(why)),
+        };
+        let stop = if refused.is_some() { &stopped() } else { stop };
+        // Told to stop, it is only opened where there is something to stop.
+        let handle = match self.sessions.open(order, settings, !stop.is_cancelled()).await {
+            Ok(handle) => handle,
+            Err(EngineError::Journal(StoreError::NotFound { .. })) if !order.goes_on => {
+                return not_begun(order, refused);
+            }
+            Err(error) => {
+                return Outcome::failed(format!("The subagent's session {} cannot be opened: {error}.", order.child));
+            }
+        };
+        let own = order.run_by.as_ref().and_then(|agent| agent.mode);
+        self.lock().insert(order.child.clone(), (handle.clone(), own));
+        let at_work = AtWork { children: self, order };
+        let report = self.answer(&handle, order, stop, output).await;
+        drop(at_work);
+        handle.close().await;
+        let mut outcome = match report {
+            Ok(Some(report)) => outcome(&report, order),
+            Ok(None) => not_begun(order, refused.clone()),
+            Err(error) => Outcome::failed(format!(
+                "The subagent cannot go on: {error}. What it did is kept in its session.{}",
+                task_id(order)
+            )),
+        };
+        if let Some(why) = refused {
+            outcome.status = Status::Failed;
+            outcome.text.push_str(&format!("\n[it was stopped: {why}]"));
+        }
+        outcome
+    }
+}
+
+/// How its session is run. The model may have to be looked for, with its key.
+async fn settings(order: &Order) -> Result<Settings, String> {
+    let Some(agent) = order.run_by.clone() else { return Err(format!("there is no agent {} here", order.agent)) };
+    let (caller, model, may_call) = (order.caller.clone(), order.model.clone(), order.kin.depth < DEPTH);
+    let made = tokio::task::spawn_blocking(move || delegate::settings(&agent, caller, model.as_deref(), may_call));
+    made.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+fn stopped() -> CancellationToken {
+    let stop = CancellationToken::new();
+    stop.cancel();
+    stop
+}
+
+fn not_begun(order: &Order, refused: Option<String>) -> Outcome {
+    match refused {
+        Some(why) => Outcome::failed(format!("The subagent {} was not started: {why}.", order.agent)),
+        None => Outcome::new(Status::Cancelled, "Cancelled before the subagent began."),
+    }
+}
+
+/// What it used for this call, where it began to answer it.
+fn used(records: &[Record], order: &Order) -> Option<Box<Delegated>> {
+    let state = State::fold(records);
+    if !state.has_answered(&order.message()) && !state.is_in_turn() {
+        return None;
+    }
+    let spent = state.spent();
+    Some(Box::new(Delegated {
+        session: order.child.clone(),
+        usage: spent.usage,
+        cost_micros: spent.cost_micros,
+        unpriced_calls: spent.unpriced_calls,
+        at_most: state.used().turn,
+    }))
+}
+
+/// Its last words, and how it ended where that is not how it should.
+fn outcome(report: &Report, order: &Order) -> Outcome {
+    let words = if report.result.is_empty() { &report.text } else { &report.result };
+    let words = if words.trim().is_empty() { "[it said nothing]" } else { words.trim_end() };
+    let status = match report.end {
+        TurnEnd::Completed => Status::Ok,
+        TurnEnd::Canceled => Status::Cancelled,
+        TurnEnd::Budget if report.why == Some(Why::Time) => Status::TimedOut,
+        _ => Status::Failed,
+    };
+    let mut text = words.to_owned();
+    if report.end != TurnEnd::Completed {
+        let detail = report.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+        let end = words_of(&json!(report.end));
+        text.push_str(&format!("\n\n[the subagent did not finish: {end}{detail}]"));
+    }
+    text.push_str(&task_id(order));
+    Outcome::new(status, text).with(json!({"session": order.child, "agent": order.agent, "end": report.end}))
+}
+
+/// How a subagent's turn ended that answered this, where it was not completed.
+fn unfinished(outcome: &Outcome) -> Option<String> {
+    let end = outcome.metadata.get("end")?;
+    (*end != json!(TurnEnd::Completed)).then(|| words_of(end))
+}
+
+fn words_of(end: &Value) -> String {
+    end.as_str().unwrap_or_default().replace('_', " ")
+}
+
+fn task_id(order: &Order) -> String {
+    format!("\n\n[task_id: {}]", order.child)
+}

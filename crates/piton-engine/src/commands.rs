@@ -1,0 +1,242 @@
+//! Slash commands: prompts that people keep in files, and say by their names. Skills can be said like them.
+//!
+//! Whoever assembles a session gives it [`Commands`]; the driver asks them when a prompt says one.
+
+use crate::front_matter::{fields, line, list, word};
+use crate::spelling::nearest;
+use piton_core::hidden;
+use piton_core::template::{self, Piece, Places};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Characters of a description, and of what may follow a name.
+const DESCRIPTION_CHARS: usize = 1_000;
+const HINT_CHARS: usize = 100;
+
+/// Characters of a name.
+const NAME_CHARS: usize = 128;
+
+/// Who knows commands by their names.
+pub trait Commands: Send + Sync {
+    /// The template of this name with words in it, for a session in this workspace. May block its thread.
+    fn expand(&self, name: &str, words: &str, workspace: &Path) -> Result<Expanded, CommandError>;
+}
+
+/// What a command comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expanded {
+    /// The prompt, with the commands whose output stands in it.
+    pub pieces: Vec<Piece>,
+}
+
+/// Why a command gives no prompt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// It cannot be the name of one.
+    #[error("`{0}` is not a command name: letters, digits, - _ . and : are")]
+    Name(String),
+    /// There is none of this name.
+    #[error("there is no command `{name}` in .piton/commands, here or above, nor in your own: {}", others(name, known))]
+    Missing {
+        /// What was said.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// It came with the repository, and the user does not trust it as it is.
+    #[error(
+        "{} came with this repository, and you do not trust it as it is. `piton trust` shows it and asks; `--trust` does for one run",
+        file.display()
+    )]
+    Untrusted {
+        /// Its file.
+        file: PathBuf,
+    },
+    /// Its file makes no sense.
+    #[error("{} cannot be used: {why}", file.display())]
+    Broken {
+        /// Its file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Several end in this name.
+    #[error("`{name}` is the end of several names: {}", known.join(", "))]
+    Several {
+        /// What was said.
+        name: String,
+        /// Those.
+        known: Vec<String>,
+    },
+    /// Nothing is in its file.
+    #[error("{} is empty", file.display())]
+    Empty {
+        /// Its file.
+        file: PathBuf,
+    },
+    /// What is trusted cannot be looked up.
+    #[error("{0}")]
+    Trust(String),
+    /// This session has no commands.
+    #[error("this session knows no commands")]
+    NoCommands,
+}
+
+/// What there is instead, in words.
+fn others(name: &str, known: &[String]) -> String {
+    let Some(last) = known.last() else { return "there are none".to_owned() };
+    let meant = nearest(name, known.iter().map(String::as_str)).map(|word| format!("; did you mean `{word}`?"));
+    let list = match known.len() {
+        1 => format!("there is {last}"),
+        _ => format!("there are {}", known.join(", ")),
+    };
+    list + &meant.unwrap_or_default()
+}
+
+/// Whether this can be the name of a command.
+pub fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_alphanumeric() || "-_.:".contains(c);
+    name.starts_with(char::is_alphanumeric) && name.chars().count() <= NAME_CHARS && name.chars().all(fits)
+}
+
+/// A command as a file: Markdown whose front matter says what it is, and whose body is its template.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Command {
+    /// What it is called by: the path of its file below the folder of commands, with `:` for `/`.
+    pub name: String,
+    /// What it is for, for people.
+    pub description: String,
+    /// What may follow its name.
+    pub hint: String,
+    /// The prompt, with places for words.
+    pub template: String,
+    /// How these count.
+    pub places: Places,
+    /// The fields of its file that mean nothing here.
+    pub unknown: Vec<String>,
+    /// Its file.
+    pub file: PathBuf,
+}
+
+impl Command {
+    /// Reads one below a folder of commands. The error says what is wrong, and in which line where that is known.
+    pub fn read(folder: &Path, file: &Path, text: &str) -> Result<Self, String> {
+        let (text, _) = hidden::strip(text);
+        let (text, template) = (&*text, template::body(&text));
+        let is_claude = folder.components().any(|part| part.as_os_str() == ".claude");
+        let places = if is_claude { Places::of_claude(template) } else { Places::default() };
+        let mut command = Self {
+            name: name(folder, file)?,
+            template: template.to_owned(),
+            places,
+            file: file.to_owned(),
+            ..Self::default()
+        };
+        for (field, value) in &fields(text)? {
+            match field.as_str() {
+                "description" => command.description = line(&word(field, value)?, DESCRIPTION_CHARS),
+                "argument-hint" => command.hint = hint(field, value)?,
+                "arguments" => {
+                    command.places.names =
+                        list(field, value)?.iter().map(|name| name.trim_matches(['<', '>']).to_owned()).collect();
+                }
+                other => command.unknown.push(line(other, HINT_CHARS)),
+            }
+        }
+        if command.description.is_empty() {
+            let first = template.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+            command.description = line(first.trim_start_matches('#'), DESCRIPTION_CHARS);
+        }
+        Ok(command)
+    }
+
+    /// Its template with these words in it.
+    pub fn expand(&self, words: &str) -> Result<Expanded, CommandError> {
+        let pieces = template::pieces(&self.template, words, &self.places);
+        if pieces.is_empty() {
+            return Err(CommandError::Empty { file: self.file.clone() });
+        }
+        Ok(Expanded { pieces })
+    }
+
+    /// The end of its name, without the folders.
+    pub fn short(&self) -> &str {
+        self.name.rsplit(':').next().unwrap_or(&self.name)
+    }
+}
+
+/// `a/b.md` is `a:b`.
+fn name(folder: &Path, file: &Path) -> Result<String, String> {
+    let below = file.strip_prefix(folder).unwrap_or(file).with_extension("");
+    let name = below.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join(":");
+    match is_name(&name) {
+        true => Ok(name),
+        false => Err(format!(
+            "`{}` is no name of a command: letters, digits, - _ and . are, up to {NAME_CHARS} of them",
+            line(&name, NAME_CHARS)
+        )),
+    }
+}
+
+/// `[issue] [branch]` is a list to YAML.
+fn hint(field: &str, value: &Value) -> Result<String, String> {
+    let text = match value {
+        Value::Array(items) => {
+            let items: Result<Vec<String>, String> = items.iter().map(|item| word(field, item)).collect();
+            items?.iter().map(|item| format!("[{item}]")).collect::<Vec<_>>().join(" ")
+        }
+        value => word(field, value)?,
+    };
+    Ok(line(&text, HINT_CHARS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(file: &str, text: &str) -> Result<Command, String> {
+        let (folder, below) = file.split_once("commands/").unwrap();
+        let folder = PathBuf::from(format!("/w/{folder}commands"));
+        Command::read(&folder, &folder.join(below), text)
+    }
+
+    fn said(command: &Command, words: &str) -> String {
+        match &command.expand(words).unwrap().pieces[..] {
+            [Piece::Text(text)] => text.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_command_is_called_by_its_path() {
+        let command = read(".claude/commands/git/pr.md", "# Make a PR\n\nDo it.").unwrap();
+        assert_eq!((command.name.as_str(), command.short()), ("git:pr", "pr"));
+        assert_eq!(command.description, "Make a PR");
+        assert!(read(".piton/commands/a b.md", "x").unwrap_err().contains("`a b` is no name"));
+        assert!(read(".piton/commands/.md", "x").is_err());
+    }
+
+    #[test]
+    fn its_front_matter_says_what_it_is_and_how_places_count() {
+        let text = "---\ndescription: Fix: an issue\nargument-hint: [issue] [branch]\narguments: issue branch\n\
+                    color: red\n---\nFix $issue on $branch, $0.";
+        let command = read(".claude/commands/fix.md", text).unwrap();
+        assert_eq!(
+            (command.description.as_str(), command.unknown.as_slice()),
+            ("Fix: an issue", &["color".to_owned()][..])
+        );
+        assert!(command.hint.contains("issue"), "{}", command.hint);
+        assert_eq!(said(&command, "12 main"), "Fix 12 on main, 12.");
+        let command = read(".opencode/commands/fix.md", "Fix $1, $0").unwrap();
+        assert_eq!(said(&command, "12 main"), "Fix 12 main, $0", "elsewhere $0 is no place, and the last takes all");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        assert!(read(".piton/commands/x.md", "---\ndescription: [\n---\nx").unwrap_err().contains("no YAML"));
+        let empty = read(".piton/commands/x.md", "---\ndescription: x\n---\n").unwrap();
+        assert_eq!(empty.expand(""), Err(CommandError::Empty { file: "/w/.piton/commands/x.md".into() }));
+        assert_eq!(others("a", &[]), "there are none");
+        assert_eq!(others("reviw", &["review".into(), "pr".into()]), "there are review, pr; did you mean `review`?");
+    }
+}

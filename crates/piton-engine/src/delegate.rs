@@ -1,0 +1,163 @@
+//! Subagents: what is to be known to run the session that answers a call. The engine runs it ([`Nursery`]); jobs and driver
+//! know only this.
+
+use crate::agents::Agent;
+use crate::bus::Bus;
+use crate::error::EngineError;
+use crate::family::Kin;
+use crate::handle::{Asking, Handle};
+use crate::settings::Settings;
+use async_trait::async_trait;
+use piton_core::budget::{Budget, Used};
+use piton_core::call::Outcome;
+use piton_core::client::Request;
+use piton_core::event::{Origin, Record};
+use piton_core::ids::{CallId, MessageId, SessionId};
+use piton_core::inquiry::planning;
+use piton_core::permission::PermissionMode;
+use piton_tools::executor::OutputSink;
+use piton_tools::host::Delegate;
+use piton_tools::subagent::NAME;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What a subagent shall do, and how its session is run.
+pub(crate) struct Order {
+    /// The call that it answers.
+    pub(crate) parent: Origin,
+    /// Its session.
+    pub(crate) child: SessionId,
+    /// Whether that is there already: its conversation goes on.
+    pub(crate) goes_on: bool,
+    /// The agent's name.
+    pub(crate) agent: String,
+    /// The work in a few words.
+    pub(crate) title: String,
+    /// What it is told.
+    pub(crate) prompt: String,
+    /// Who it is, where there still is such an agent.
+    pub(crate) run_by: Option<Arc<Agent>>,
+    /// The model that the caller wants it to have.
+    pub(crate) model: Option<String>,
+    pub(crate) caller: Caller,
+    pub(crate) workspace: PathBuf,
+    /// Its own place in the family.
+    pub(crate) kin: Kin,
+    /// Whoever hears the caller hears what it wants.
+    pub(crate) bus: Bus,
+}
+
+impl Order {
+    /// The id of what it is told: the same whenever it is told again, so that it is heard once.
+    pub(crate) fn message(&self) -> MessageId {
+        MessageId(format!("msg_{}_{}", self.parent.session, self.call()))
+    }
+
+    /// The call that it answers.
+    fn call(&self) -> &str {
+        self.parent.call.as_ref().map_or("", CallId::as_str)
+    }
+}
+
+/// Opens the sessions of subagents.
+#[async_trait]
+pub(crate) trait Opens: Send + Sync {
+    /// A handle on the session. One that is not there is made, where it may be; one that is there must be the caller's own.
+    async fn open(&self, order: &Order, settings: Settings, may_begin: bool) -> Result<Handle, EngineError>;
+
+    /// What is on record of a session; nothing where there is none.
+    async fn records(&self, child: &SessionId) -> Vec<Record>;
+}
+
+/// Runs the sessions of subagents.
+#[async_trait]
+pub(crate) trait Nursery: Send + Sync {
+    /// Has the session answer: makes it, goes on with it, or looks up how it ended.
+    async fn serve(&self, order: &Order, stop: &CancellationToken, output: &OutputSink) -> Outcome;
+
+    /// Asks something of a session that is at work here. `None`: it is not.
+    fn ask(&self, child: &SessionId, request: Request) -> Option<Asking>;
+
+    /// Asks something of all that are at work here, and waits for no answer.
+    fn ask_all(&self, request: &Request);
+
+    /// What sessions have used that are to go on, and those that work for them: known before anybody goes on.
+    async fn used(&self, children: Vec<SessionId>) -> Vec<(SessionId, Used)>;
+}
+
+/// An order, and who carries it out.
+pub(crate) struct Delegation {
+    pub(crate) nursery: Arc<dyn Nursery>,
+    pub(crate) order: Order,
+}
+
+impl fmt::Debug for Delegation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delegation").field("child", &self.order.child).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Delegate for Delegation {
+    async fn delegate(&self, stop: &CancellationToken, output: &OutputSink) -> Outcome {
+        self.nursery.serve(&self.order, stop, output).await
+    }
+}
+
+/// What every subagent is told behind the system prompt.
+const SUBAGENT: &str = "You are a subagent: another agent has called you and reads only your last message. Nobody else answers \
+                        you. Do what it asks, then say in that message all that it needs.";
+
+/// What of its caller's turn counts for a subagent.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    /// How the caller is run.
+    pub(crate) settings: Settings,
+    /// The mode that its calls are judged in.
+    pub(crate) mode: PermissionMode,
+    /// What is left of the budget. All share it; this is the most that a subagent can spend if nobody else does.
+    pub(crate) left: Budget,
+}
+
+/// How the session of an agent is run when this one calls it: never with more rights than that has. Fails, with words for the
+/// model, where its model cannot be asked. May block its thread.
+pub(crate) fn settings(agent: &Agent, caller: Caller, model: Option<&str>, may_call: bool) -> Result<Settings, String> {
+    let Caller { mut settings, mode, left } = caller;
+    // Never more than its caller, who may be an agent, too.
+    settings.policy = settings.narrowed();
+    settings.agent = Arc::new(Agent::build());
+    let model = model.or(agent.model.as_deref()).filter(|model| *model != "inherit");
+    if model.is_some() || agent.effort.is_some() {
+        let names = model.map_or_else(|| settings.model_names(), str::to_owned);
+        let source = settings.model_source.clone().ok_or("no other model can be opened here")?;
+        let effort = agent.effort.or(settings.effort);
+        let opened = source.open(&names, effort).map_err(|error| format!("its model cannot be asked: {error}"))?;
+        (settings.model, settings.fallbacks, settings.effort) = (opened.model, opened.fallbacks, effort);
+        if model.is_some() {
+            settings.system = opened.system.unwrap_or(settings.system);
+            settings.env = opened.env.unwrap_or(settings.env);
+            settings.policy.retry = opened.retry.unwrap_or(settings.policy.retry);
+        }
+    }
+    // Whoever is called by a subagent is told this once, and has its own words, not those of its caller.
+    let base = settings.system.split(SUBAGENT).next().unwrap_or_default().trim_end();
+    let of_agent = Settings { agent: Arc::new(agent.clone()), ..settings.clone() }.words_of_agent();
+    let words = [base, SUBAGENT, &of_agent].into_iter().filter(|words| !words.is_empty());
+    settings.system = words.collect::<Vec<_>>().join("\n\n").into();
+    let offers_itself = agent.tools.as_ref().is_some_and(|tools| tools.iter().any(|tool| tool == NAME));
+    if !may_call || !offers_itself {
+        settings.tools = settings.tools.without(NAME);
+    }
+    // Nobody approves of its plan: it answers its caller.
+    settings.tools = settings.tools.without(planning::TOOL);
+    let policy = &mut settings.policy;
+    policy.mode = agent.mode_within(mode);
+    agent.narrow(policy, &settings.tools.specs());
+    policy.budget = left;
+    // What the root's answer must come to is not asked of those who work for it.
+    settings.hooks.retain(|hook| hook.demand().is_none());
+    settings.titles = None;
+    Ok(settings)
+}

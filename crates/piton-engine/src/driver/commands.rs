@@ -1,0 +1,133 @@
+//! Commands of the repository's and the user's: what somebody says with one becomes the words of its template, with what the
+//! commands in it print. These are run as commands of the user's own ([`piton_core::shell`]), one after another, before the words
+//! are let in as any others are.
+
+use super::Driver;
+use super::asked::MOST_WAITING;
+use super::filling::{Filling, Want};
+use super::line::{Line, Progress, Waiting};
+use crate::commands::CommandError;
+use crate::error::{EngineError, ShellError};
+use crate::jobs::{Key, SideJob, UserMessage, Writer, expand, may_run};
+use piton_core::call::Outcome;
+use piton_core::event::Event;
+use piton_core::ids::CallId;
+use std::path::PathBuf;
+
+impl Line {
+    /// The template of the prompt at the front.
+    fn filling(&mut self) -> Option<&mut Filling> {
+        match self.front() {
+            Some(Waiting::Prompt { progress: Progress::Filling(filling), .. }) => Some(filling),
+            _ => None,
+        }
+    }
+
+    /// Takes notice of what came of a call.
+    pub(super) fn ran(&mut self, call: &CallId, outcome: &Outcome) {
+        if let Some(filling) = self.filling() {
+            filling.ran(call, outcome);
+        }
+    }
+}
+
+impl Driver {
+    /// Takes the command of the prompt at the front a step further. Whether there is more to do at once.
+    pub(super) fn fill(&mut self) -> bool {
+        let Some(Waiting::Prompt { message, progress, .. }) = self.line.front() else { return true };
+        // Sent twice while the first was on its way: what its template runs has run.
+        if let Some(seq) = self.session.heard_at(&message.id) {
+            if let Some(Waiting::Prompt { message, wait, asker, .. }) = self.line.pop() {
+                self.heard_before(message.id, seq, wait, asker);
+            }
+            return true;
+        }
+        let want = match progress {
+            Progress::Filling(filling) => filling.want(),
+            Progress::Said => return self.look_for_command(),
+            Progress::Expanding(_) | Progress::Vetting => return false,
+        };
+        let id = message.id.clone();
+        match want {
+            Want::Wait => return false,
+            Want::Refuse(why) => self.refuse_command(why),
+            Want::Run(code) => match self.may_fill(&code) {
+                Ok(()) => {
+                    let settings = &self.services.settings;
+                    let takes_snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
+                    let event = self.session.user_ran(code, false, takes_snapshots, Some(id));
+                    if let (Event::UserRan { call, .. }, Some(filling)) = (&event, self.line.filling()) {
+                        filling.runs(call.clone());
+                    }
+                    self.record(event);
+                    return false;
+                }
+                Err(error) => self.refuse_command(format!("{code}: {error}")),
+            },
+            Want::Say => {
+                if let Some(Waiting::Prompt { message, progress, .. }) = self.line.front()
+                    && let Progress::Filling(filling) = std::mem::replace(progress, Progress::Said)
+                {
+                    filling.fill(message);
+                }
+            }
+        }
+        true
+    }
+
+    fn may_fill(&mut self, code: &str) -> Result<(), ShellError> {
+        if self.session.is_compacting_at_rest() {
+            return Err(ShellError::Compacting);
+        }
+        if self.askers.commands() >= MOST_WAITING {
+            return Err(ShellError::TooMany { most: MOST_WAITING });
+        }
+        may_run(code, Writer::Template, &self.context())
+    }
+
+    fn look_for_command(&mut self) -> bool {
+        let workspace = PathBuf::from(self.session.workspace());
+        let Some(commands) = self.services.settings.commands.clone() else {
+            self.refuse_command(CommandError::NoCommands.to_string());
+            return true;
+        };
+        let Some(Waiting::Prompt { message: UserMessage { called: Some(called), .. }, progress, .. }) =
+            self.line.front()
+        else {
+            return true;
+        };
+        let (task, expanding) = expand(called.name.clone(), called.words.clone(), workspace, commands);
+        *progress = Progress::Expanding(expanding);
+        self.jobs.put_ready(Key::Side(SideJob::Line), task);
+        false
+    }
+
+    /// Where the command at the front was looked for: takes what was found. Whether it was that.
+    pub(super) fn expanded(&mut self) -> bool {
+        let Some(Waiting::Prompt { progress, .. }) = self.line.front() else { return false };
+        let Progress::Expanding(expanding) = progress else { return false };
+        match expanding.try_recv() {
+            Ok(Ok(expanded)) => {
+                let filling = Filling::new(expanded);
+                let codes: Vec<String> = filling.commands().map(str::to_owned).collect();
+                *progress = Progress::Filling(filling);
+                // One that may not run keeps all of them from running.
+                let refused = codes.iter().find_map(|code| Some((code, self.may_fill(code).err()?)));
+                if let Some((code, error)) = refused {
+                    self.refuse_command(format!("{code}: {error}"));
+                }
+            }
+            Ok(Err(error)) => self.refuse_command(error.to_string()),
+            Err(_) => self.refuse_command("looking for it panicked; this is a bug".to_owned()),
+        }
+        true
+    }
+
+    fn refuse_command(&mut self, reason: String) {
+        if let Some(Waiting::Prompt { message, asker, .. }) = self.line.pop() {
+            let name = message.called.map(|called| called.name).unwrap_or_default();
+            asker.refuse(EngineError::CommandRefused { name, reason });
+        }
+        self.leave_if_answered();
+    }
+}

@@ -1,0 +1,97 @@
+//! The template of a command on its way to words: its pieces, and what the commands among them print.
+
+use crate::commands::Expanded;
+use crate::jobs::UserMessage;
+use piton_core::call::{Outcome, Status};
+use piton_core::ids::CallId;
+use piton_core::message::Part;
+use piton_core::template::Piece;
+
+/// A template on its way to words.
+pub(super) struct Filling {
+    pieces: Vec<Piece>,
+    /// What the commands among them have printed, in order.
+    printed: Vec<Outcome>,
+    /// The one that runs.
+    runs: Option<CallId>,
+}
+
+/// What a template wants next.
+pub(super) enum Want {
+    /// To wait: something runs for it.
+    Wait,
+    /// That this is run.
+    Run(String),
+    /// Nothing more: it is done.
+    Say,
+    /// Not to be said, for this reason.
+    Refuse(String),
+}
+
+impl Filling {
+    pub(super) fn new(expanded: Expanded) -> Self {
+        Self { pieces: expanded.pieces, printed: Vec::new(), runs: None }
+    }
+
+    pub(super) fn want(&self) -> Want {
+        if let Some(stopped) = self.printed.last().filter(|outcome| outcome.status == Status::Cancelled) {
+            return Want::Refuse(format!("a command of its template was stopped: {}", stopped.text.trim()));
+        }
+        if self.runs.is_some() {
+            return Want::Wait;
+        }
+        self.commands().nth(self.printed.len()).map_or(Want::Say, |code| Want::Run(code.to_owned()))
+    }
+
+    /// What its template runs.
+    pub(super) fn commands(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Shell(code) => Some(code.as_str()),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// All of it, and what of it is the template's own.
+    fn words(&self) -> (String, String) {
+        let (mut all, mut own, mut printed) = (String::new(), String::new(), self.printed.iter());
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => {
+                    all.push_str(text);
+                    own.push_str(text);
+                }
+                Piece::Shell(_) => {
+                    all.push_str(printed.next().map_or("", |outcome| outcome.text.trim_end()));
+                    own.push('\n');
+                }
+            }
+        }
+        (all, own)
+    }
+
+    /// Whether something runs for it.
+    pub(super) fn is_running(&self) -> bool {
+        self.runs.is_some()
+    }
+
+    /// Takes note that this runs for it.
+    pub(super) fn runs(&mut self, call: CallId) {
+        self.runs = Some(call);
+    }
+
+    /// Takes notice of what came of a call, where it is the one that runs.
+    pub(super) fn ran(&mut self, call: &CallId, outcome: &Outcome) {
+        if self.runs.take_if(|runs| runs == call).is_some() {
+            self.printed.push(outcome.clone());
+        }
+    }
+
+    /// The words take the place of the command.
+    pub(super) fn fill(&self, message: &mut UserMessage) {
+        let (all, own) = self.words();
+        message.parts.insert(0, Part::text(all));
+        if let Some(called) = &mut message.called {
+            called.text = Some(own);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Taking messages out of the queue that no step has read: those on record, and those that hooks have yet to let in.
+
+use super::Driver;
+use super::line::Waiting;
+use crate::error::{EngineError, UnqueueError};
+use crate::inbox::Asker;
+use crate::jobs::SideJob;
+use piton_core::client::{Reply, Unqueued};
+use piton_core::event::Event;
+use piton_core::ids::MessageId;
+use piton_core::message::{Message, Part, said};
+
+impl Driver {
+    /// Takes one message back, or all that somebody said; whoever waits for its answer is told.
+    pub(super) fn unqueue(&mut self, message: Option<&MessageId>, asker: Asker) {
+        let mut messages = self.unqueue_recorded(message);
+        messages.extend(self.unqueue_unheard(message));
+        if let (Some(message), []) = (message, &messages[..]) {
+            return asker.refuse(self.why_not_queued(message));
+        }
+        let ids: Vec<MessageId> = messages.iter().map(|taken| taken.message.clone()).collect();
+        self.askers.taken_back(&ids);
+        if self.session.is_at_rest() {
+            self.askers.at_rest();
+        }
+        self.askers.tell_when_durable(asker, Reply::Unqueued { messages });
+        self.move_up();
+        self.leave_if_answered();
+    }
+
+    /// Those that are on record. What Piton itself says stays.
+    fn unqueue_recorded(&mut self, wanted: Option<&MessageId>) -> Vec<Unqueued> {
+        let is_wanted = |message: &Message| match wanted {
+            Some(wanted) => message.id.as_ref() == Some(wanted),
+            None => !said(&message.parts).is_empty(),
+        };
+        let waiting = self.session.waiting().filter(|(message, _)| is_wanted(message));
+        let found = waiting.filter_map(|(message, delivery)| {
+            let parts = said(&message.parts);
+            let typed = message.id.as_ref().and_then(|id| self.session.typed(id));
+            let parts = match typed {
+                Some(typed) => {
+                    let rest = parts.iter().skip(1).cloned();
+                    std::iter::once(Part::text(typed)).chain(rest).collect()
+                }
+                None => parts.to_vec(),
+            };
+            Some(Unqueued { message: message.id.clone()?, parts, delivery, seq: None })
+        });
+        let mut taken: Vec<Unqueued> = found.collect();
+        taken.retain_mut(|one| {
+            let may = self.session.may_unqueue(&one.message);
+            if may {
+                self.record(Event::MessageUnqueued { message: one.message.clone() });
+                one.seq = Some(self.recorder.last_seq());
+            }
+            may
+        });
+        taken
+    }
+
+    /// Those that hooks look at, or for which something is read.
+    fn unqueue_unheard(&mut self, wanted: Option<&MessageId>) -> Vec<Unqueued> {
+        let mut taken = Vec::new();
+        for waiting in self.line.take_prompts(wanted) {
+            let Waiting::Prompt { message, progress, asker, .. } = waiting else { continue };
+            if progress.has_job() {
+                self.jobs.drop_side(SideJob::Line);
+            }
+            asker.refuse(EngineError::TakenBack);
+            let (parts, delivery) = (said(&message.as_said()).to_vec(), message.delivery);
+            taken.push(Unqueued { message: message.id, parts, delivery, seq: None });
+        }
+        taken
+    }
+
+    fn why_not_queued(&self, message: &MessageId) -> UnqueueError {
+        if self.line.runs_for(message) {
+            UnqueueError::Filling
+        } else if self.session.was_unqueued(message) {
+            UnqueueError::TakenBack
+        } else if self.session.waiting().any(|(waiting, _)| waiting.id.as_ref() == Some(message)) {
+            UnqueueError::NextStep
+        } else if self.session.has_heard(message) {
+            UnqueueError::Read
+        } else {
+            UnqueueError::Unknown
+        }
+    }
+}

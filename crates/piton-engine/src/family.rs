@@ -1,0 +1,169 @@
+//! A session and the sessions of its subagents, as far as they share something: one budget, and places to work in.
+//!
+//! The budget is the root's. Whoever is about to ask a model reserves the most that this can cost, in sight of all others, so that
+//! together they never overdraw it. What a subagent has used counts here until the outcome of its call is on record: from
+//! then on it counts as used by its caller.
+
+use piton_core::budget::{Bound, Budget, Used};
+use piton_core::ids::SessionId;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
+
+/// Subagents of a family that work at a time; more wait.
+pub(crate) const AT_ONCE: usize = 4;
+/// How deep subagents may call subagents: the root is at 0.
+pub(crate) const DEPTH: u8 = 3;
+/// Subagents that one turn may call.
+pub(crate) const MOST_IN_TURN: u32 = 64;
+
+/// A session's place in its family.
+#[derive(Debug, Clone)]
+pub(crate) struct Kin {
+    family: Arc<Family>,
+    /// How many callers are above it.
+    pub(crate) depth: u8,
+}
+
+#[derive(Debug)]
+struct Family {
+    purse: Mutex<Purse>,
+    places: Semaphore,
+}
+
+#[derive(Debug, Default)]
+struct Purse {
+    /// The root's.
+    budget: Budget,
+    /// What each of those at work has used, or may be using.
+    members: BTreeMap<SessionId, Used>,
+}
+
+impl Default for Kin {
+    fn default() -> Self {
+        let family = Family { purse: Mutex::default(), places: Semaphore::new(AT_ONCE) };
+        Self { family: Arc::new(family), depth: 0 }
+    }
+}
+
+impl Kin {
+    /// The place of whoever works for it.
+    pub(crate) fn child(&self) -> Self {
+        Self { family: Arc::clone(&self.family), depth: self.depth + 1 }
+    }
+
+    /// A place to work in, once one is free. A subagent that calls another gives its own to nobody, so only the first of a
+    /// line waits for one: no two can wait for each other.
+    pub(crate) async fn place(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        if self.depth > 1 {
+            return None;
+        }
+        self.family.places.acquire().await.ok()
+    }
+
+    /// Decides what a session may still spend, which has used `own` by now, and reserves that, before anybody else of the family
+    /// decides. The budget is the root's: `budget`, where this is the root.
+    pub(crate) fn reserve<T>(
+        &self,
+        id: &SessionId,
+        own: Used,
+        budget: &Budget,
+        decide: impl FnOnce(&Budget, &Used) -> (Bound, T),
+    ) -> T {
+        let mut purse = self.lock();
+        if self.depth == 0 {
+            purse.budget = *budget;
+        }
+        let mut all = self.counted(own);
+        for (_, used) in purse.members.iter().filter(|(member, _)| *member != id) {
+            all.turn.add(&used.turn);
+            all.session.add(&used.session);
+        }
+        let (reserved, decided) = decide(&purse.budget, &all);
+        let mut own = self.counted(own);
+        own.add(&reserved);
+        purse.members.insert(id.clone(), own);
+        decided
+    }
+
+    /// What counts of it: earlier calls of the same subagent are on its caller's bill.
+    fn counted(&self, used: Used) -> Used {
+        if self.depth == 0 { used } else { Used { session: used.turn, ..used } }
+    }
+
+    /// What is left of the root's budget, as all but this session have used it, or may be using it.
+    pub(crate) fn left(&self, but: &SessionId) -> Budget {
+        let purse = self.lock();
+        let (mut turn, mut session) = (Bound::default(), Bound::default());
+        for (_, used) in purse.members.iter().filter(|(member, _)| *member != but) {
+            turn.add(&used.turn);
+            session.add(&used.session);
+        }
+        let cost = |most: Option<u64>, used: Bound| most.map(|most| most.saturating_sub(used.cost_micros.unwrap_or(0)));
+        let Budget { tokens, cost_micros, session_cost_micros, wall_clock_ms: _ } = purse.budget;
+        Budget {
+            tokens: tokens.map(|most| most.saturating_sub(turn.tokens)),
+            cost_micros: cost(cost_micros, turn).into_iter().chain(cost(session_cost_micros, session)).min(),
+            // The root's clock stops everybody.
+            session_cost_micros: None,
+            wall_clock_ms: None,
+        }
+    }
+
+    /// Sets the budget that all go by, and what the root has used of it: where it does not ask a model before others do.
+    pub(crate) fn begin(&self, id: &SessionId, own: Used, budget: &Budget) {
+        if self.depth == 0 {
+            self.lock().budget = *budget;
+        }
+        self.uses(id, own);
+    }
+
+    /// The same of somebody below it that is not at work yet.
+    pub(crate) fn expects(&self, id: &SessionId, used: Used) {
+        self.child().uses(id, used);
+    }
+
+    /// Takes notice of what a session has used by now; nothing is under way.
+    pub(crate) fn uses(&self, id: &SessionId, used: Used) {
+        let used = self.counted(used);
+        self.lock().members.insert(id.clone(), used);
+    }
+
+    /// What a session has used counts elsewhere now.
+    pub(crate) fn forget(&self, id: &SessionId) {
+        self.lock().members.remove(id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Purse> {
+        self.family.purse.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(tokens: u64) -> Used {
+        let bound = Bound { tokens, cost_micros: Some(tokens) };
+        Used { turn: bound, session: bound }
+    }
+
+    #[test]
+    fn what_one_reserves_the_others_do_not_have() {
+        let root = Kin::default();
+        let (one, two) = (root.child(), root.child());
+        let ids = ["root", "one", "two"].map(SessionId::from);
+        root.begin(&ids[0], used(10), &Budget { tokens: Some(100), ..Budget::default() });
+        let seen = |kin: &Kin, id: &SessionId, own: u64, reserved: u64| {
+            kin.reserve(id, used(own), &Budget::default(), |budget, used| {
+                (Bound { tokens: reserved, cost_micros: None }, (budget.tokens, used.turn.tokens))
+            })
+        };
+        assert_eq!(seen(&one, &ids[1], 5, 30), (Some(100), 15), "the root's budget is everybody's");
+        assert_eq!(seen(&two, &ids[2], 1, 0), (Some(100), 46), "what is reserved is not free");
+        one.uses(&ids[1], used(7));
+        assert_eq!(seen(&two, &ids[2], 1, 0).1, 18, "what was reserved is used or free");
+        one.forget(&ids[1]);
+        assert_eq!(seen(&two, &ids[2], 1, 0).1, 11);
+    }
+}

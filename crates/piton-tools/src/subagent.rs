@@ -1,0 +1,205 @@
+//! `task`: has a subagent do a part of the work in a session of its own, whose last words are the outcome.
+//!
+//! The engine makes that session and runs it ([`Delegate`](crate::host::Delegate)); whether it has to be made, goes on or is over already, it
+//! finds out itself. So running the call and settling it are the same.
+
+use crate::input::{parse_input, schema_of};
+use crate::plan::{Look, Plan, QuestionDraft};
+use crate::tool::{Tool, ToolContext, interrupted};
+use async_trait::async_trait;
+use piton_core::call::{Access, Beside, CallKind, Effects, Outcome, Resume, ToolSpec, Touches};
+use piton_core::hidden;
+use piton_core::ids::SessionId;
+use piton_core::question::QuestionBlock;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The name the model calls it by.
+pub const NAME: &str = "task";
+
+/// Who is meant where nobody is named.
+pub const GENERAL: &str = "general";
+
+/// What it changes, the subagent's own calls change. It waits for no command, and none waits for it.
+pub(crate) const EFFECTS: Effects =
+    Effects { resume: Resume::Reattach, beside: Beside::NoWrites, touches: Touches::World };
+
+/// Characters of a title.
+const TITLE_CHARS: usize = 80;
+
+/// Bytes that all descriptions of agents may have in that of the tool; the rest are there by name.
+const DESCRIPTIONS_BYTES: usize = 2_000;
+
+/// The tool.
+#[derive(Debug, Clone)]
+pub struct Subagents {
+    /// Name and description of everybody who can be called.
+    agents: Vec<(String, String)>,
+}
+
+/// What the model sends.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Input {
+    /// The work in a few words
+    pub description: String,
+    /// All that the subagent has to know: it sees nothing of this conversation
+    pub prompt: String,
+    /// Which agent
+    #[serde(alias = "agent", skip_serializing_if = "Option::is_none")]
+    pub subagent_type: Option<String>,
+    /// To go on with the conversation of an earlier call: its task_id
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
+    /// Another model than the agent's
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl Input {
+    /// Reads what the model sent.
+    pub fn read(input: &Value) -> Result<Self, Outcome> {
+        let mut input: Self = parse_input(NAME, input)?;
+        let named = |name: &Option<String>| name.as_ref().is_some_and(|name| !name.trim().is_empty());
+        for field in [&mut input.subagent_type, &mut input.task_id, &mut input.model] {
+            if !named(field) {
+                *field = None;
+            }
+        }
+        if input.prompt.trim().is_empty() {
+            return Err(Outcome::failed("task: the prompt is empty. Say in it what the subagent shall do."));
+        }
+        Ok(input)
+    }
+
+    /// The agent that is called.
+    pub fn agent(&self) -> &str {
+        self.subagent_type.as_deref().unwrap_or(GENERAL)
+    }
+
+    /// The session whose conversation goes on.
+    pub fn session(&self) -> Option<SessionId> {
+        self.task_id.as_deref().map(|id| SessionId::from(id.trim()))
+    }
+
+    /// The work in one line that shows.
+    pub fn title(&self) -> String {
+        let line = hidden::visible_line(&self.description.split_whitespace().collect::<Vec<_>>().join(" "));
+        line.chars().take(TITLE_CHARS).collect()
+    }
+}
+
+impl Subagents {
+    /// The tool that calls these, each with what it is for.
+    pub fn new(agents: Vec<(String, String)>) -> Self {
+        Self { agents }
+    }
+
+    fn described(&self) -> String {
+        let mut text =
+            "Has a subagent do a part of the work and answer with its last words. Call several in one reply to \
+                        have them work side by side. Agents:"
+                .to_owned();
+        let (mut left, mut unnamed) = (DESCRIPTIONS_BYTES, Vec::new());
+        for (name, description) in &self.agents {
+            let line = format!("\n- {name}: {description}");
+            match left.checked_sub(line.len()) {
+                Some(rest) => {
+                    left = rest;
+                    text.push_str(&line);
+                }
+                None => unnamed.push(name.as_str()),
+            }
+        }
+        if !unnamed.is_empty() {
+            let _ = write!(text, "\n- and {}", unnamed.join(", "));
+        }
+        text
+    }
+
+    fn check(&self, input: &Value) -> Result<Input, Outcome> {
+        let input = Input::read(input)?;
+        if self.agents.iter().any(|(name, _)| name == input.agent()) {
+            return Ok(input);
+        }
+        let names: Vec<&str> = self.agents.iter().map(|(name, _)| name.as_str()).collect();
+        let named = hidden::visible_line(input.agent());
+        Err(Outcome::failed(format!("task: there is no agent {named}. The agents are: {}.", names.join(", "))))
+    }
+}
+
+#[async_trait]
+impl Tool for Subagents {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: NAME.to_owned(),
+            description: self.described(),
+            schema: schema_of::<Input>(),
+            effects: EFFECTS,
+        }
+    }
+
+    fn canonical(&self, input: Value) -> Value {
+        let Ok(read) = Input::read(&input) else { return input };
+        serde_json::to_value(read).unwrap_or(input)
+    }
+
+    fn plan(&self, input: &Value, _look: &Look) -> Result<Plan, Outcome> {
+        let input = self.check(input)?;
+        let title = format!("{}: {}", hidden::visible_line(input.agent()), input.title());
+        let (asked, prompt) = (title.clone(), input.prompt);
+        let question = QuestionDraft::new(move || {
+            (format!("Start the subagent {asked}?"), vec![QuestionBlock::Text { text: prompt }])
+        });
+        Ok(Plan::new(CallKind::Other, title, Access::Spawn, question))
+    }
+
+    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
+        match self.check(&input) {
+            Ok(_) => self.settle(input, cx).await,
+            Err(refused) => refused,
+        }
+    }
+
+    async fn settle(&self, _input: Value, cx: &ToolContext) -> Outcome {
+        answered(cx).await
+    }
+}
+
+/// What a subagent's session comes to that answers this call.
+pub(crate) async fn answered(cx: &ToolContext) -> Outcome {
+    match &cx.delegate {
+        Some(delegate) => delegate.delegate(&cx.cancel, &cx.output).await,
+        None => interrupted(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn descriptions_beyond_the_limit_are_left_out_and_their_names_are_not() {
+        let long = |name: &str| (name.to_owned(), "x".repeat(900));
+        let tool = Subagents::new(vec![long("one"), long("two"), long("three"), long("four")]);
+        let text = tool.described();
+        assert!(text.contains("- one: x") && text.contains("- two: x"));
+        assert!(text.ends_with("\n- and three, four"), "{}", &text[text.len() - 40..]);
+    }
+
+    #[test]
+    fn a_call_is_read_as_other_agents_write_it_and_a_wrong_one_is_told_what_there_is() {
+        let tool = Subagents::new(vec![("general".into(), "anything".into()), ("explore".into(), "reads".into())]);
+        let input = tool.check(&json!({"description": "look", "prompt": "where?", "agent": "explore"})).unwrap();
+        assert_eq!(input.agent(), "explore");
+        let input = tool.check(&json!({"description": "do", "prompt": "it", "subagent_type": ""})).unwrap();
+        assert_eq!(input.agent(), GENERAL);
+        let refused = |input: Value| tool.check(&input).unwrap_err().text;
+        let text = refused(json!({"description": "x", "prompt": "y", "subagent_type": "expl\u{1b}[2J"}));
+        assert!(text.contains("general, explore") && !text.contains('\u{1b}'), "{text}");
+        assert!(refused(json!({"description": "x", "prompt": "  "})).contains("the prompt is empty"));
+        assert!(refused(json!({"description": "x"})).contains("prompt"));
+    }
+}

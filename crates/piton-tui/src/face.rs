@@ -1,0 +1,480 @@
+//! The face itself, as a fold: what happens goes in, effects come out, and at any time it can say what the screen shall
+//! show. It knows no terminal, no clock and no engine.
+//!
+//! ```text
+//!   keys, what the session tells, answers ──► Face::take ──► [Effect]
+//!                                                └──► Face::frame ──► Frame
+//! ```
+
+mod frame;
+mod press;
+mod spoken;
+#[cfg(test)]
+mod tests;
+
+use crate::commands::Command;
+use crate::files::Files;
+use crate::history::{Entry, History, Scope};
+use crate::keys::{Keys, Style};
+use crate::page::Page;
+use crate::picker::{Item, Picker, Purpose};
+use crate::prompt::{Picture, Prompt};
+use crate::question::Asked;
+use crate::review::{FileChange, FileHunk, Review, Source};
+use crate::theme::{Level, Theme};
+use crate::transcript::Transcript;
+use crossterm::event::KeyEvent;
+use piton_core::client::{Answer, Published, Wanted, When};
+use piton_core::event::{Event, Subject};
+use piton_core::ids::MessageId;
+use piton_core::permission::PermissionMode;
+use piton_core::todo::TodoItem;
+use ratatui_core::text::Line;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+/// What the face is told.
+#[derive(Debug)]
+pub enum Input {
+    /// A key was pressed.
+    Key(KeyEvent),
+    /// Text was pasted.
+    Paste(String),
+    /// The screen has this many columns and rows.
+    Resize(usize, usize),
+    /// The terminal has the focus, or has it no more.
+    Focus(bool),
+    /// A session tells something.
+    Heard(Box<Published>),
+    /// From here on another session is told of: its title or id, and whether it has a past.
+    Session {
+        /// Its id; empty: one that begins with the first prompt.
+        id: String,
+    },
+    /// How the next turn will be run.
+    Facts(Facts),
+    /// A line that stands in the transcript.
+    Note(Note),
+    /// A text that gets the whole screen.
+    Page {
+        /// What it is.
+        title: String,
+        /// The text, which may be long.
+        text: String,
+        /// Whether its end is shown first.
+        at_end: bool,
+    },
+    /// What was changed, to be looked through.
+    Review(Source, Vec<FileChange>),
+    /// The same, told anew: nothing where it is not looked through any more.
+    ReviewAgain(Source, Vec<FileChange>),
+    /// Something to choose from.
+    Choose {
+        /// What becomes of the choice.
+        purpose: Purpose,
+        /// What is chosen.
+        title: String,
+        /// The choices.
+        items: Vec<Item>,
+    },
+    /// An answer was not taken: the question stands as it did.
+    NotAnswered(Subject),
+    /// The session tells nothing more: nobody runs it.
+    Closed,
+    /// Words go back into the prompt, before those that stand there.
+    PutBack(String),
+    /// The text of the prompt, as the person's editor left it.
+    Edited(String),
+    /// Prompts from before, the oldest first.
+    History(Vec<Entry>),
+    /// Commands beside Piton's own.
+    Commands(Vec<Command>),
+    /// What stands in the place of the status line, by a script of the person's; nothing: Piton's own.
+    Status(Vec<String>),
+    /// Time passes.
+    Tick,
+}
+
+/// How the next turn will be run, as far as it is known before it begins.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// `provider/model`; empty where none can be asked yet.
+    pub model: String,
+    /// The permission mode.
+    pub mode: PermissionMode,
+    /// The agent that runs the session; empty for `build`, which is the default.
+    pub agent: String,
+    /// Tokens that fit the model's context, where that is known.
+    pub window: Option<u64>,
+    /// What holds commands, in a few words.
+    pub sandbox: String,
+    /// The folder, as people write it.
+    pub folder: String,
+    /// The folder itself, for the files behind an `@`.
+    pub workspace: PathBuf,
+    /// What may be spent, in millionths of a dollar.
+    pub budget_micros: Option<u64>,
+}
+
+/// A line beside what the session tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// Worth knowing.
+    Plain(String),
+    /// Something did not go as it was meant.
+    Warning(String),
+}
+
+/// What shall be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Say this in the session.
+    Say {
+        /// The words.
+        text: String,
+        /// Pictures beside them.
+        pictures: Vec<Picture>,
+        /// When the model hears it.
+        when: When,
+    },
+    /// Answer a question.
+    Answer(Answer),
+    /// Stop the turn.
+    Cancel,
+    /// Take a waiting message back; `None`: all that can be.
+    Unqueue(Option<MessageId>),
+    /// Run a command of the person's.
+    Shell {
+        /// The command.
+        command: String,
+        /// Whether the model never reads of it.
+        is_private: bool,
+    },
+    /// Work in another permission mode.
+    Mode(PermissionMode),
+    /// A command that the face does not carry out itself.
+    Command {
+        /// Its name, without the slash.
+        name: String,
+        /// What followed.
+        words: String,
+    },
+    /// Something was chosen.
+    Chosen(Purpose, String),
+    /// Open this text in the person's editor.
+    Editor(String),
+    /// Put this on the clipboard.
+    Copy(String),
+    /// Tell what was changed between these states.
+    Review(Source),
+    /// Take this hunk out of its file, and tell again what was changed.
+    TakeBackHunk(Source, FileHunk),
+    /// Keep this prompt for later sessions.
+    Remember(Entry),
+    /// Send what runs to the background.
+    Background,
+    /// Give the terminal to the shell.
+    Suspend,
+    /// Draw everything anew.
+    Redraw,
+    /// Use the whole screen, or the scrollback again; `None`: the other one of the two.
+    Full(Option<bool>),
+    /// Look so many half screens further back in the transcript, where it has the whole screen.
+    Scroll(isize),
+    /// Leave.
+    Leave,
+}
+
+/// What a line below the prompt offers.
+#[derive(Debug, Default)]
+struct Menu {
+    items: Vec<Item>,
+    chosen: usize,
+    /// What is typed, and where it begins in the prompt.
+    needle: String,
+    /// Whether the person wants none until something else is typed.
+    is_closed: bool,
+}
+
+/// Everything the face shows.
+#[derive(Debug)]
+pub struct Face {
+    size: (usize, usize),
+    now_ms: u64,
+    theme: Theme,
+    keys: Keys,
+    transcript: Transcript,
+    prompt: Prompt,
+    questions: VecDeque<Asked>,
+    menu: Menu,
+    picker: Option<Picker>,
+    /// When a list appeared that the person did not open by a key just now, until it is used.
+    picker_ms: Option<u64>,
+    page: Option<Page>,
+    review: Option<Review>,
+    facts: Option<Facts>,
+    /// Rows from beside the session, to be shown with the next frame.
+    notes: Vec<Line<'static>>,
+    history: History,
+    /// What prompts from before are looked at.
+    scope: Scope,
+    /// The files behind an `@`, once one was typed.
+    files: Option<Files>,
+    commands: Vec<Command>,
+    meter: Meter,
+    todos: Vec<TodoItem>,
+    shows_panel: bool,
+    /// When a key was pressed last, and when the two that want a second press were.
+    key_ms: u64,
+    escape_ms: Option<u64>,
+    leave_ms: Option<u64>,
+    /// A hint in the place of the status line, until the next key.
+    hint: Option<String>,
+    /// The status line by a script of the person's.
+    status_lines: Vec<String>,
+    is_introduced: bool,
+    spins: usize,
+    is_still: bool,
+    /// What was said already of what may change, where the face is heard and not seen.
+    said: spoken::Said,
+    /// The colours there are for a theme that follows the terminal; `None`: it was chosen.
+    follows: Option<Level>,
+}
+
+/// What the last request used, and the session so far.
+#[derive(Debug, Default)]
+struct Meter {
+    context_tokens: u64,
+    cache_percent: Option<u64>,
+}
+
+impl Face {
+    /// A face on a screen of this size, that knows of no session yet.
+    pub fn new(columns: usize, rows: usize, theme: Theme) -> Self {
+        Self {
+            size: (columns.max(1), rows.max(1)),
+            now_ms: 0,
+            theme,
+            keys: Keys::default(),
+            transcript: Transcript::new(),
+            prompt: Prompt::default(),
+            questions: VecDeque::new(),
+            menu: Menu::default(),
+            picker: None,
+            picker_ms: None,
+            page: None,
+            review: None,
+            facts: None,
+            notes: Vec::new(),
+            history: History::default(),
+            scope: Scope::Folder,
+            files: None,
+            commands: crate::commands::own(),
+            meter: Meter::default(),
+            todos: Vec::new(),
+            shows_panel: false,
+            key_ms: 0,
+            escape_ms: None,
+            leave_ms: None,
+            hint: None,
+            status_lines: Vec::new(),
+            is_introduced: false,
+            spins: 0,
+            is_still: false,
+            said: spoken::Said::default(),
+            follows: None,
+        }
+    }
+
+    /// Other keys than the default ones.
+    #[must_use]
+    pub fn with_keys(mut self, keys: Keys) -> Self {
+        self.prompt.set_vi(keys.style() == Style::Vi);
+        self.keys = keys;
+        self
+    }
+
+    /// Nothing that moves by itself.
+    #[must_use]
+    pub fn still(mut self) -> Self {
+        self.is_still = true;
+        self
+    }
+
+    /// The colour behind the text: the theme follows, where it was left to the terminal.
+    pub fn learn_background(&mut self, background: (u8, u8, u8)) {
+        if let Some(level) = self.follows {
+            self.theme = Theme::of_background(Some(background)).at(level);
+        }
+    }
+
+    /// The theme follows the terminal's background, in no more colours than it has.
+    #[must_use]
+    pub fn following(mut self, level: Level) -> Self {
+        self.follows = Some(level);
+        self
+    }
+
+    /// Whether something moves with time, so that [`Input::Tick`] is wanted every tenth of a second.
+    pub fn moves(&self) -> bool {
+        let is_appearing = |asked: &Asked| !self.has_page() && !asked.is_ready(self.now_ms);
+        self.is_busy() || self.is_looking() || self.asked().is_some_and(is_appearing)
+    }
+
+    /// Whether a page has the whole screen.
+    pub fn has_page(&self) -> bool {
+        self.page.is_some() || self.review.is_some()
+    }
+
+    /// The question that is to be answered next.
+    fn asked(&self) -> Option<&Asked> {
+        self.questions.iter().find(|asked| !asked.is_answered())
+    }
+
+    fn asked_mut(&mut self) -> Option<&mut Asked> {
+        self.questions.iter_mut().find(|asked| !asked.is_answered())
+    }
+
+    fn is_busy(&self) -> bool {
+        self.transcript.story().session().busy || self.transcript.story().runs_of_user()
+    }
+
+    /// Takes notice of something. What is to be done for it.
+    pub fn take(&mut self, input: Input, now_ms: u64) -> Vec<Effect> {
+        self.now_ms = self.now_ms.max(now_ms);
+        match input {
+            Input::Key(key) => return self.press(key),
+            Input::Paste(text) => return self.paste(&text),
+            Input::Resize(columns, rows) => self.size = (columns.max(1), rows.max(1)),
+            Input::Focus(_) => {}
+            Input::Heard(published) => self.hear(&published),
+            Input::Session { id } => self.begin(&id),
+            Input::Facts(facts) => self.introduce(facts),
+            Input::Note(note) => self.note(&note),
+            Input::Page { title, text, at_end } => {
+                let page = Page::of_text(&title, &text);
+                self.page = Some(if at_end { page.at_end() } else { page });
+            }
+            Input::Review(source, files) => {
+                let review = Review::new(source, files);
+                self.review = Some(match self.review.take() {
+                    Some(before) => review.again(&before),
+                    None => review,
+                });
+            }
+            Input::ReviewAgain(source, files) => {
+                self.review = self.review.take().map(|before| Review::new(source, files).again(&before));
+            }
+            Input::Choose { purpose, title, items } => {
+                self.picker = Some(Picker::new(purpose, &title, items));
+                self.picker_ms = Some(self.now_ms);
+            }
+            Input::NotAnswered(subject) => {
+                let mut open = self.questions.iter_mut().filter(|asked| asked.wanted().subject == subject);
+                open.next().into_iter().for_each(Asked::ask_again);
+            }
+            Input::Closed => self.close(),
+            Input::PutBack(words) => self.put_back(&words),
+            Input::Edited(text) => self.prompt.set(text.trim_end_matches('\n')),
+            Input::History(entries) => self.history.extend(entries),
+            Input::Commands(commands) => {
+                self.commands.extend(commands);
+                // What is typed already may mean one of them.
+                if self.menu.needle.starts_with('/') {
+                    self.offer();
+                }
+            }
+            Input::Status(lines) => self.status_lines = lines,
+            Input::Tick => {
+                self.spins += 1;
+                self.look_for_files();
+            }
+        }
+        Vec::new()
+    }
+
+    fn hear(&mut self, published: &Published) {
+        match published {
+            Published::Wanted(wanted) if !self.questions.iter().any(|asked| asked.wanted() == wanted) => {
+                self.questions.push_back(Asked::new(wanted.clone()));
+            }
+            Published::Withdrawn(subject) => self.withdraw(|wanted| wanted.subject == *subject),
+            Published::Now(now) => self.withdraw(|wanted| !now.wanted.contains(wanted)),
+            Published::Recorded(record) => self.measure(&record.event),
+            _ => {}
+        }
+        self.transcript.hear(published);
+    }
+
+    /// Questions are not open any more. What was being typed for one is not lost.
+    fn withdraw(&mut self, is_gone: impl Fn(&Wanted) -> bool) {
+        let (gone, kept) = self.questions.drain(..).partition::<VecDeque<_>, _>(|asked| is_gone(asked.wanted()));
+        self.questions = kept;
+        for mut asked in gone {
+            if let Some(words) = asked.words() {
+                self.put_back(&words);
+                // Keys that were on their way to the question are nobody's answer and no prompt yet.
+                self.key_ms = self.now_ms;
+            }
+        }
+    }
+
+    /// Nobody runs the session: what was open stays as far as it came.
+    fn close(&mut self) {
+        let (columns, _) = self.size;
+        self.questions.clear();
+        self.notes.extend(self.transcript.commit(columns, &self.theme));
+        self.notes.extend(self.transcript.open(columns, &self.theme, '–', self.now_ms));
+        self.transcript = Transcript::new();
+    }
+
+    fn measure(&mut self, event: &Event) {
+        match event {
+            Event::MessageFinished { reply, .. } if reply.usage.input_tokens > 0 => {
+                let usage = &reply.usage;
+                self.meter.context_tokens = usage.total();
+                self.meter.cache_percent = Some(usage.cache_read_tokens * 100 / usage.input_tokens);
+            }
+            Event::Todo { items, .. } => self.todos.clone_from(items),
+            Event::TurnStarted { model, policy, .. } => {
+                if let Some(facts) = &mut self.facts {
+                    facts.model.clone_from(model);
+                    facts.mode = policy.mode;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Another session is told of.
+    fn begin(&mut self, id: &str) {
+        self.close();
+        self.meter = Meter::default();
+        self.todos.clear();
+        self.history.set_session(id);
+        if !id.is_empty() {
+            let line = format!("  {id}");
+            self.notes.push(Line::styled(line, self.theme.dim));
+        }
+    }
+
+    fn put_back(&mut self, words: &str) {
+        if words.is_empty() {
+            return;
+        }
+        let now = self.prompt.text();
+        let all = if now.trim().is_empty() { words.to_owned() } else { format!("{words}\n{now}") };
+        self.prompt.set(&all);
+    }
+
+    fn note(&mut self, note: &Note) {
+        let (words, style) = match note {
+            Note::Plain(words) => (words, self.theme.dim),
+            Note::Warning(words) => (words, self.theme.warn),
+        };
+        for line in crate::text::clean_lines(words.trim_end()) {
+            let line = Line::styled(format!("  {line}"), style);
+            self.notes.extend(crate::text::wrap(&line, self.size.0, 2));
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What the screen shall show: rows that are final, and the tail below them.
+
+use super::{Face, Facts, Input};
+use crate::blocks::{self, Sketch};
+use crate::inline::Frame;
+use crate::picker;
+use crate::question::GUARD_MS;
+use crate::signals::{Doing, Standing};
+use crate::text;
+use piton_core::permission::PermissionMode;
+use piton_core::story::Body;
+use ratatui_core::style::Style;
+use ratatui_core::text::{Line, Span};
+
+const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// What is shown in the place of the spinner where nothing shall move.
+const STILL: char = '…';
+/// Cells of the picture of how full the context is.
+const CELLS: u64 = 6;
+
+impl Face {
+    /// What the screen shall show now. Rows that became final are handed out once.
+    pub fn frame(&mut self, now_ms: u64) -> Frame {
+        self.now_ms = self.now_ms.max(now_ms);
+        let (columns, rows) = self.size;
+        let mut commit = std::mem::take(&mut self.notes);
+        commit.extend(self.transcript.commit(columns, &self.theme));
+        let (foot, cursor) = self.foot();
+        // What streams has what is left of two thirds of the screen, and never less than a row where there is one.
+        let most = (rows * 2 / 3).saturating_sub(foot.len()).max(usize::from(rows > foot.len()));
+        let mut tail = self.transcript.open(columns, &self.theme, self.spinner(), self.now_ms);
+        let over = tail.len().saturating_sub(most);
+        tail.drain(..over);
+        let above = tail.len();
+        tail.extend(foot);
+        let now_ms = self.now_ms;
+        if let Some(asked) = self.asked_mut() {
+            asked.was_shown(now_ms);
+        }
+        let fits = |line: Line<'static>| text::fit(&line, columns);
+        Frame {
+            commit: commit.into_iter().map(fits).collect(),
+            tail: tail.into_iter().map(fits).collect(),
+            cursor: cursor.map(|(row, column)| (row + above, column.min(columns.saturating_sub(1)))),
+        }
+    }
+
+    /// The last frame: what was open is final, as far as it came, and there is no tail.
+    pub fn last_frame(&mut self, now_ms: u64) -> Frame {
+        self.now_ms = self.now_ms.max(now_ms);
+        let (columns, _) = self.size;
+        self.close();
+        let commit = std::mem::take(&mut self.notes).into_iter().map(|line| text::fit(&line, columns)).collect();
+        Frame { commit, ..Frame::default() }
+    }
+
+    /// The rows of the page that has the whole screen, if one has.
+    pub fn page(&mut self) -> Option<Vec<Line<'static>>> {
+        let (columns, rows) = self.size;
+        match (&mut self.page, &mut self.review) {
+            (Some(page), _) => Some(page.screen(columns, rows, &self.theme)),
+            (None, Some(review)) => Some(review.screen(columns, rows, &self.theme)),
+            (None, None) => None,
+        }
+    }
+
+    /// What goes on, for somebody who looks elsewhere.
+    pub fn standing(&self) -> Standing {
+        let title = &self.transcript.story().session().title;
+        let folder = self.facts.as_ref().map(|facts| facts.folder.as_str()).unwrap_or_default();
+        let about = if title.is_empty() { folder } else { title }.to_owned();
+        let doing = match self.asked() {
+            Some(asked) => {
+                Doing::Asks(asked.wanted().question().map(|question| question.title.clone()).unwrap_or_default())
+            }
+            None if self.is_busy() => Doing::Works,
+            None => Doing::Rests,
+        };
+        Standing { about, doing }
+    }
+
+    fn spinner(&self) -> char {
+        if self.is_still { STILL } else { SPINNER[self.spins % SPINNER.len()] }
+    }
+
+    /// Everything below what streams: what waits, a question, the prompt, the status; and the cursor in it.
+    fn foot(&self) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
+        let (columns, screen) = self.size;
+        let theme = &self.theme;
+        let mut rows = Vec::new();
+        if self.shows_panel {
+            let sketch = Sketch { columns, theme, folds: true };
+            rows.extend(sketch.todos(&self.todos));
+        }
+        for block in self.transcript.waiting() {
+            if let Body::User { text, .. } = &block.body {
+                let words = format!("  ↳ queued: {}", blocks::one_line(text));
+                rows.push(Line::styled(words, theme.dim));
+            }
+        }
+        let mut cursor = None;
+        if let Some(asked) = self.asked() {
+            // The rule, a row of the prompt and the status stand below it.
+            let most = screen.saturating_sub(rows.len() + 3).max(4);
+            let (lines, at) = asked.rows(columns, most, theme, self.questions.len() - 1);
+            cursor = at.map(|(row, column)| (rows.len() + row, column));
+            rows.extend(lines);
+        }
+        if let Some(picker) = &self.picker {
+            rows.extend(picker.rows(columns, theme));
+            rows.extend(self.status());
+            return (rows, None);
+        }
+        rows.push(Line::styled("─".repeat(columns), theme.dim));
+        let most = (screen / 3).max(1);
+        let window = self.prompt.window(columns.saturating_sub(2).max(1), most, theme);
+        let (row, column) = window.cursor;
+        cursor = cursor.or(Some((rows.len() + row, column + 2)));
+        let first = if self.is_shell() { "! " } else { "› " };
+        for (number, line) in window.lines.into_iter().enumerate() {
+            let sign = if number == 0 { first } else { "  " };
+            let mut spans = vec![Span::styled(sign, theme.accent)];
+            spans.extend(line.spans);
+            rows.push(Line::from(spans));
+        }
+        for (number, item) in self.menu.items.iter().enumerate() {
+            rows.push(picker::row(item, number == self.menu.chosen, columns, theme));
+        }
+        rows.extend(self.status());
+        (rows, cursor)
+    }
+
+    fn is_shell(&self) -> bool {
+        self.prompt.shown().starts_with('!')
+    }
+
+    /// `ask · sonnet-5.5 · 41k/200k ▓▓░░░░ 20 % · cache 96 % · $0.12 of $2.00 · ? keys`.
+    fn status(&self) -> Vec<Line<'static>> {
+        let theme = &self.theme;
+        if let Some(hint) = &self.hint {
+            return vec![Line::styled(hint.clone(), theme.warn)];
+        }
+        let Some(facts) = &self.facts else { return vec![Line::styled("starting …", theme.dim)] };
+        if !self.status_lines.is_empty() {
+            return self.status_by_script(facts);
+        }
+        vec![self.own_status(facts)]
+    }
+
+    /// What the person's script says. The permission mode stands before it: what it means is not for a script to hide.
+    fn status_by_script(&self, facts: &Facts) -> Vec<Line<'static>> {
+        let line = |words: &String| Line::styled(text::cut(&blocks::one_line(words), self.size.0), self.theme.dim);
+        let mut lines: Vec<Line<'static>> = self.status_lines.iter().map(line).collect();
+        let mode =
+            [Span::styled(facts.mode.to_string(), self.style_of(facts.mode)), Span::styled(" · ", self.theme.dim)];
+        lines[0].spans.splice(0..0, mode);
+        lines
+    }
+
+    fn style_of(&self, mode: PermissionMode) -> Style {
+        match mode {
+            PermissionMode::Ask => self.theme.good,
+            PermissionMode::AcceptEdits | PermissionMode::Plan => self.theme.accent,
+            PermissionMode::Auto => self.theme.warn,
+        }
+    }
+
+    fn own_status(&self, facts: &Facts) -> Line<'static> {
+        let theme = &self.theme;
+        let mut spans = vec![Span::styled(facts.mode.to_string(), self.style_of(facts.mode))];
+        let mut add = |words: String| spans.push(Span::styled(format!(" · {words}"), theme.dim));
+        // Who plans is there by the mode's name.
+        if !facts.agent.is_empty() && facts.agent != facts.mode.to_string() {
+            add(blocks::one_line(&facts.agent));
+        }
+        if facts.model.is_empty() {
+            add("no model yet: /model".to_owned());
+        } else {
+            let (_, name) = facts.model.split_once('/').unwrap_or(("", &facts.model));
+            add(blocks::one_line(name));
+        }
+        if self.meter.context_tokens > 0 {
+            add(full(self.meter.context_tokens, facts.window));
+        }
+        if let Some(percent) = self.meter.cache_percent {
+            add(format!("cache {percent} %"));
+        }
+        let spent = self.transcript.story().session().cost_micros.filter(|micros| *micros > 0);
+        match (spent, facts.budget_micros) {
+            (Some(spent), Some(budget)) => add(format!("{} of {}", blocks::dollars(spent), blocks::dollars(budget))),
+            (Some(spent), None) => add(blocks::dollars(spent)),
+            (None, _) => {}
+        }
+        if facts.sandbox.contains("unconfined") {
+            add("unconfined".to_owned());
+        }
+        add(if self.is_busy() { "Esc stops".to_owned() } else { "? keys".to_owned() });
+        Line::from(spans)
+    }
+
+    /// Takes notice of how the next turn will be run; the first time, that is said.
+    pub(super) fn introduce(&mut self, facts: Facts) {
+        if !self.is_introduced && !facts.model.is_empty() {
+            self.is_introduced = true;
+            let theme = &self.theme;
+            let about = [facts.folder.as_str(), &facts.sandbox].map(blocks::one_line).join(" · ");
+            let line = Line::from(vec![
+                Span::styled("piton", theme.strong),
+                Span::styled(
+                    format!("  {} · {about} · mode {}", blocks::one_line(&facts.model), facts.mode),
+                    theme.dim,
+                ),
+            ]);
+            self.notes.extend(text::wrap(&line, self.size.0, 2));
+        }
+        if self.facts.as_ref().is_none_or(|before| before.workspace != facts.workspace) {
+            self.files = None;
+            self.history.set_folder(&facts.workspace.to_string_lossy());
+        }
+        self.facts = Some(facts);
+    }
+}
+
+/// `41k/200k ▓▓░░░░ 20 %`.
+fn full(tokens: u64, window: Option<u64>) -> String {
+    let Some(window) = window.filter(|window| *window > 0) else { return format!("{} tokens", blocks::short(tokens)) };
+    let percent = (tokens * 100 / window).min(100);
+    let filled = (percent * CELLS).div_ceil(100).min(CELLS);
+    let cells: String = (0..CELLS).map(|cell| if cell < filled { '▓' } else { '░' }).collect();
+    format!("{}/{} {cells} {percent} %", blocks::short(tokens), blocks::short(window))
+}
+
+impl super::Asked {
+    /// Whether it has been on the screen for long enough to be answered.
+    pub(super) fn is_ready(&self, now_ms: u64) -> bool {
+        self.shown_for(now_ms) >= GUARD_MS
+    }
+}
+
+impl Input {
+    /// Whether it should be on the screen at once, and not with the next frame in its turn.
+    pub fn is_of_person(&self) -> bool {
+        matches!(self, Self::Key(_) | Self::Paste(_) | Self::Resize(..) | Self::Edited(_))
+    }
+}

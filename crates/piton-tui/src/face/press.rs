@@ -1,0 +1,589 @@
+//! What keys do, by what has the focus: a page, a list, a question, the prompt.
+
+use super::{Effect, Face, Menu};
+use crate::blocks::{self, Sketch};
+use crate::commands;
+use crate::files::Files;
+use crate::history::{Entry, Scope};
+use crate::keys::{Action, Context};
+use crate::page::Page;
+use crate::picker::{Item, Picker, Purpose};
+use crate::prompt::{Handled, Mode};
+use crate::question::{GUARD_MS, Pressed};
+use crate::review::Reviewed;
+use crate::theme::Theme;
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use piton_core::call::CallInput;
+use piton_core::client::When;
+use piton_core::permission::PermissionMode;
+use piton_core::story::{Block, Body, CallBlock};
+use ratatui_core::text::Line;
+
+/// Within so many milliseconds a second press of the same key is one with the first.
+const TWICE_MS: u64 = 2_000;
+/// So much longer a pause is, before a key answers a question, where words stand in the prompt.
+const THOUGHT_MS: u64 = 1_000;
+/// Choices that are offered below the prompt.
+const MOST_OFFERED: usize = 8;
+
+impl Face {
+    pub(super) fn press(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if key.kind == KeyEventKind::Release {
+            return Vec::new();
+        }
+        let idle_ms = self.now_ms.saturating_sub(std::mem::replace(&mut self.key_ms, self.now_ms));
+        self.hint = None;
+        match self.keys.action(Context::Prompt, key) {
+            Some(Action::Suspend) => return vec![Effect::Suspend],
+            Some(Action::Redraw) => return vec![Effect::Redraw],
+            _ => {}
+        }
+        if self.page.is_some() {
+            self.press_page(key);
+            return Vec::new();
+        }
+        if self.review.is_some() {
+            return self.press_review(key);
+        }
+        // A list that came up while somebody typed was not meant by the next key.
+        let is_new = |since: u64| self.now_ms.saturating_sub(since) < GUARD_MS || idle_ms < GUARD_MS;
+        if self.picker.is_some() && !self.picker_ms.is_some_and(is_new) {
+            self.picker_ms = None;
+            return self.press_picker(key);
+        }
+        if let Some(effects) = self.press_question(key, idle_ms) {
+            return effects;
+        }
+        let Some(action) = self.keys.action(Context::Prompt, key) else { return Vec::new() };
+        self.press_prompt(action)
+    }
+
+    fn press_page(&mut self, key: KeyEvent) {
+        let rows = self.size.1;
+        let Some(page) = &mut self.page else { return };
+        if page.is_searched() {
+            match key.code {
+                KeyCode::Char(char) => page.type_search(Some(char)),
+                KeyCode::Backspace => page.type_search(None),
+                KeyCode::Enter => page.end_search(true),
+                KeyCode::Esc => page.end_search(false),
+                _ => {}
+            }
+            return;
+        }
+        match key.code {
+            KeyCode::Char('/') => return page.begin_search(),
+            KeyCode::Char('n') => return page.find(true),
+            KeyCode::Char('N') => return page.find(false),
+            _ => {}
+        }
+        let high = isize::try_from(rows.saturating_sub(2)).unwrap_or(1);
+        match self.keys.action(Context::Pager, key) {
+            Some(Action::Up) => page.go(-1),
+            Some(Action::Down | Action::Send) => page.go(1),
+            Some(Action::PageUp) => page.go(-high),
+            Some(Action::PageDown) => page.go(high),
+            Some(Action::BufferStart) => page.go(isize::MIN),
+            Some(Action::BufferEnd) => page.go(isize::MAX),
+            Some(Action::Escape | Action::Interrupt | Action::Details) => self.page = None,
+            _ => {}
+        }
+    }
+
+    fn press_review(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let high = self.size.1.saturating_sub(1);
+        let by = isize::try_from(high.saturating_sub(1)).unwrap_or(1);
+        let Some(review) = &mut self.review else { return Vec::new() };
+        let letter = match key.code {
+            KeyCode::Char(letter) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => Some(letter),
+            KeyCode::Tab => Some('\t'),
+            _ => None,
+        };
+        if let Some(letter) = letter {
+            return match review.press(letter, high) {
+                Reviewed::Taken => Vec::new(),
+                Reviewed::Wanted(source) => vec![Effect::Review(source)],
+                Reviewed::TakeBack(hunk) => vec![Effect::TakeBackHunk(review.source(), hunk)],
+                Reviewed::Comment(words) => {
+                    self.review = None;
+                    self.put_back(&words);
+                    Vec::new()
+                }
+                Reviewed::Closed => {
+                    self.review = None;
+                    Vec::new()
+                }
+            };
+        }
+        match self.keys.action(Context::Pager, key) {
+            Some(Action::Up) => review.go(-1),
+            Some(Action::Down | Action::Send) => review.go(1),
+            Some(Action::PageUp) => review.go(-by),
+            Some(Action::PageDown) => review.go(by),
+            Some(Action::BufferStart) => review.go(isize::MIN),
+            Some(Action::BufferEnd) => review.go(isize::MAX),
+            Some(Action::Escape | Action::Interrupt | Action::Details) => self.review = None,
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn press_picker(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let Some(picker) = &mut self.picker else { return Vec::new() };
+        match self.keys.action(Context::List, key) {
+            Some(Action::Insert(char)) => picker.typed(char),
+            Some(Action::Backspace) => picker.backspace(),
+            Some(Action::Up) => picker.go(-1),
+            Some(Action::Down | Action::Complete) => picker.go(1),
+            Some(Action::PageUp) => picker.go(-10),
+            Some(Action::PageDown) => picker.go(10),
+            Some(Action::HistorySearch) if picker.purpose == Purpose::History => {
+                self.scope = self.scope.next();
+                self.search_history();
+            }
+            Some(Action::Send) => {
+                let chosen = picker.chosen().cloned();
+                let purpose = picker.purpose;
+                self.picker = None;
+                return chosen.map(|item| self.choose(purpose, item)).unwrap_or_default();
+            }
+            Some(Action::Escape | Action::Interrupt) => self.picker = None,
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn choose(&mut self, purpose: Purpose, item: Item) -> Vec<Effect> {
+        match purpose {
+            Purpose::History => {
+                self.prompt.set(&item.value);
+                Vec::new()
+            }
+            Purpose::Session if self.is_busy() => self.busy(),
+            Purpose::Leaving if item.value == "stay" => Vec::new(),
+            Purpose::Leaving => vec![Effect::Leave],
+            _ => vec![Effect::Chosen(purpose, item.value)],
+        }
+    }
+
+    /// What the question on the screen makes of a key; `None`: nothing, it is the prompt's.
+    fn press_question(&mut self, key: KeyEvent, idle_ms: u64) -> Option<Vec<Effect>> {
+        let (columns, _) = self.size;
+        let now_ms = self.now_ms;
+        // Who writes a prompt and thinks for a moment means the prompt.
+        let idle_ms = if self.prompt.is_empty() { idle_ms } else { idle_ms.saturating_sub(THOUGHT_MS) };
+        let input = self.asked().and_then(|asked| self.transcript.input_of(&asked.wanted().subject));
+        let asked = self.questions.iter_mut().find(|asked| !asked.is_answered())?;
+        if let Some(prompt) = asked.typing() {
+            return Some(match self.keys.action(Context::Prompt, key) {
+                Some(Action::Escape | Action::Interrupt) => {
+                    asked.stop_typing();
+                    Vec::new()
+                }
+                Some(action) if prompt.apply(&action) == Handled::Submit => {
+                    let answer = asked.typed();
+                    self.answered(answer)
+                }
+                _ => Vec::new(),
+            });
+        }
+        match asked.press(key, now_ms, idle_ms, input.as_ref()) {
+            Pressed::Not => None,
+            Pressed::Taken => Some(Vec::new()),
+            Pressed::Details => {
+                let lines = asked.details(columns, &self.theme);
+                self.page = Some(Page::new("what is asked", lines));
+                Some(Vec::new())
+            }
+            Pressed::Answer(answer) => Some(self.answered(Some(answer))),
+        }
+    }
+
+    fn answered(&mut self, answer: Option<piton_core::client::Answer>) -> Vec<Effect> {
+        answer.map(Effect::Answer).into_iter().collect()
+    }
+
+    fn press_prompt(&mut self, action: Action) -> Vec<Effect> {
+        if let Some(effects) = self.press_menu(action) {
+            return effects;
+        }
+        match action {
+            Action::Escape => return self.escape(action),
+            Action::Interrupt => return self.interrupt(),
+            Action::Leave if self.prompt.is_empty() => return self.leave(),
+            Action::Leave => drop(self.prompt.apply(&Action::Delete)),
+            Action::CycleMode => return self.cycle_mode(),
+            Action::Details => self.details(),
+            Action::Panel => self.shows_panel = !self.shows_panel,
+            Action::Help => self.page = Some(Page::of_text("keys and commands", &self.help())),
+            Action::Insert('?') if self.prompt.is_empty() && self.inserts() => {
+                self.page = Some(Page::of_text("keys and commands", &self.help()));
+            }
+            Action::ExternalEditor => return vec![Effect::Editor(self.prompt.text())],
+            Action::Background => return vec![Effect::Background],
+            Action::TakeBack => return self.take_back(),
+            Action::PageUp => return vec![Effect::Scroll(1)],
+            Action::PageDown => return vec![Effect::Scroll(-1)],
+            Action::HistorySearch if self.prompt.apply(&action) == Handled::No => self.search_history(),
+            Action::HistorySearch => {}
+            action => match self.prompt.apply(&action) {
+                Handled::Submit => return self.submit(action == Action::FollowUp),
+                Handled::AtTop => self.recall(true),
+                Handled::AtBottom => self.recall(false),
+                Handled::Yes => self.offer(),
+                Handled::No => {}
+            },
+        }
+        Vec::new()
+    }
+
+    pub(super) fn paste(&mut self, text: &str) -> Vec<Effect> {
+        self.key_ms = self.now_ms;
+        if let Some(picker) = &mut self.picker {
+            picker.pasted(text);
+            return Vec::new();
+        }
+        if self.has_page() {
+            return Vec::new();
+        }
+        match self.asked_mut().and_then(super::Asked::typing) {
+            Some(prompt) => prompt.paste(text),
+            None => self.prompt.paste(text),
+        }
+        Vec::new()
+    }
+
+    /// Whether letters are text, and not commands of vi.
+    fn inserts(&self) -> bool {
+        !matches!(self.prompt.mode(), Some(mode) if mode != Mode::Insert)
+    }
+
+    fn escape(&mut self, action: Action) -> Vec<Effect> {
+        // In the style of vi the prompt goes to its normal mode first.
+        if self.prompt.apply(&action) == Handled::Yes {
+            return Vec::new();
+        }
+        if self.is_busy() {
+            // One behind the other: from the stop on nothing that waits is read, so all of it comes back.
+            return vec![Effect::Cancel, Effect::Unqueue(None)];
+        }
+        let is_twice = self.escape_ms.replace(self.now_ms).is_some_and(|before| self.now_ms - before < TWICE_MS);
+        if is_twice && self.prompt.is_empty() {
+            self.escape_ms = None;
+            return vec![Effect::Command { name: "rewind".to_owned(), words: String::new() }];
+        }
+        if self.prompt.is_empty() {
+            self.hint = Some("Esc again: go back to an earlier turn".to_owned());
+        }
+        Vec::new()
+    }
+
+    fn interrupt(&mut self) -> Vec<Effect> {
+        if !self.prompt.is_empty() {
+            self.prompt.set("");
+            self.menu = Menu::default();
+            return Vec::new();
+        }
+        let is_twice = self.leave_ms.replace(self.now_ms).is_some_and(|before| self.now_ms - before < TWICE_MS);
+        if is_twice {
+            return self.leave();
+        }
+        let stop = if self.is_busy() { "Esc stops the turn · " } else { "" };
+        self.hint = Some(format!("{stop}Ctrl-C again to leave"));
+        Vec::new()
+    }
+
+    fn leave(&mut self) -> Vec<Effect> {
+        if !self.is_busy() {
+            return vec![Effect::Leave];
+        }
+        let item = |label: &str, detail: &str, value: &str| Item {
+            label: label.to_owned(),
+            detail: detail.to_owned(),
+            value: value.to_owned(),
+        };
+        let items = vec![
+            item("stay", "the turn goes on, and you watch it", "stay"),
+            item("stop it and leave", "what it did so far is kept; go on with piton -c", "stop"),
+        ];
+        self.picker = Some(Picker::new(Purpose::Leaving, "A turn is still running", items));
+        Vec::new()
+    }
+
+    fn cycle_mode(&mut self) -> Vec<Effect> {
+        let now = self.facts.as_ref().map_or(PermissionMode::Ask, |facts| facts.mode);
+        let next = match now {
+            PermissionMode::Ask => PermissionMode::AcceptEdits,
+            PermissionMode::AcceptEdits => PermissionMode::Plan,
+            PermissionMode::Plan => PermissionMode::Auto,
+            PermissionMode::Auto => PermissionMode::Ask,
+        };
+        // The status line does not wait: pressed twice, it goes two modes on. What holds is told again.
+        if let Some(facts) = &mut self.facts {
+            facts.mode = next;
+        }
+        vec![Effect::Mode(next)]
+    }
+
+    /// The last call whole; it is shown already: the whole session.
+    fn details(&mut self) {
+        let Some(block) = self.transcript.last_call() else {
+            self.hint = Some("no call yet".to_owned());
+            return;
+        };
+        let lines = call_page(block, self.size.0, &self.theme);
+        self.page = Some(Page::new("the last call · /transcript shows the whole session", lines));
+    }
+
+    fn take_back(&mut self) -> Vec<Effect> {
+        let last = self.transcript.waiting().filter_map(blocks::message_of).last();
+        last.map(|message| Effect::Unqueue(Some(message))).into_iter().collect()
+    }
+
+    fn search_history(&mut self) {
+        let item =
+            |entry: &&Entry| Item { label: entry.text.clone(), detail: String::new(), value: entry.text.clone() };
+        let items = self.history.search("", self.scope).iter().map(item).collect();
+        let scope = match self.scope {
+            Scope::Session => "of this session",
+            Scope::Folder => "of this folder",
+            Scope::All => "of all folders",
+        };
+        let title = format!("Prompts {scope} ({} for others)", self.keys.name_of(Action::HistorySearch));
+        self.picker = Some(Picker::new(Purpose::History, &title, items));
+    }
+
+    /// Walks through the prompts from before. The draft is kept at its end.
+    fn recall(&mut self, is_back: bool) {
+        let draft = self.prompt.text();
+        let words = if is_back { self.history.up(&draft) } else { self.history.down(&draft) };
+        words.iter().for_each(|words| self.prompt.set(words));
+    }
+
+    fn submit(&mut self, is_follow_up: bool) -> Vec<Effect> {
+        let shown = self.prompt.shown().to_owned();
+        if shown.trim().is_empty() && self.prompt.text().trim().is_empty() {
+            return Vec::new();
+        }
+        self.menu = Menu::default();
+        let sent = self.prompt.take();
+        let kept = self.history.add(&sent.text, self.now_ms);
+        let mut effects: Vec<Effect> = kept.map(Effect::Remember).into_iter().collect();
+        if let Some((name, words)) = commands::parse(&sent.text).filter(|_| sent.pictures.is_empty()) {
+            effects.extend(self.obey(name, words));
+        } else if let Some(command) = sent.text.strip_prefix('!') {
+            let (command, is_private) = command.strip_prefix('!').map_or((command, false), |rest| (rest, true));
+            match command.trim() {
+                "" => self.hint = Some("a command follows: !git status (!! keeps it from the model)".to_owned()),
+                command => effects.push(Effect::Shell { command: command.to_owned(), is_private }),
+            }
+        } else if let Some(words) = sent.text.strip_prefix('#').filter(|rest| !rest.starts_with('#')) {
+            effects.push(Effect::Command { name: "note".to_owned(), words: words.trim().to_owned() });
+        } else {
+            let when = if is_follow_up { When::FollowUp } else { When::Steer };
+            effects.push(Effect::Say { text: sent.text, pictures: sent.pictures, when });
+        }
+        effects
+    }
+
+    fn obey(&mut self, name: &str, words: &str) -> Vec<Effect> {
+        match name {
+            "help" | "keys" => self.page = Some(Page::of_text("keys and commands", &self.help())),
+            "quit" | "exit" | "q" => return self.leave(),
+            "todo" => {
+                let sketch = Sketch { columns: self.size.0, theme: &self.theme, folds: false };
+                self.notes.extend(match self.todos.is_empty() {
+                    true => vec![Line::styled("  no todos", self.theme.dim)],
+                    false => sketch.todos(&self.todos),
+                });
+            }
+            "new" | "clear" | "resume" if self.is_busy() => return self.busy(),
+            "tui" => match words.trim() {
+                "" => return vec![Effect::Full(None)],
+                "full" => return vec![Effect::Full(Some(true))],
+                "inline" => return vec![Effect::Full(Some(false))],
+                _ => self.hint = Some("/tui full or /tui inline".to_owned()),
+            },
+            "copy" => return self.copy(words),
+            "theme" => match Theme::named(words) {
+                Some(theme) => (self.theme, self.follows) = (theme, None),
+                None => self.hint = Some("themes: ansi, dark, light, colourblind, none".to_owned()),
+            },
+            _ if self.commands.iter().any(|command| command.name == name) => {
+                return vec![Effect::Command { name: name.to_owned(), words: words.to_owned() }];
+            }
+            // A repository may have commands that the face was not told of.
+            _ => return vec![Effect::Command { name: name.to_owned(), words: words.to_owned() }],
+        }
+        Vec::new()
+    }
+
+    /// What cannot be done while a turn runs.
+    fn busy(&mut self) -> Vec<Effect> {
+        self.hint = Some("a turn is running: stop it with Esc first, or start another piton beside it".to_owned());
+        Vec::new()
+    }
+
+    /// The last answer, or the last code in it.
+    fn copy(&mut self, words: &str) -> Vec<Effect> {
+        let answer = self.transcript.last_words();
+        let text = if words.trim() == "code" { last_code(answer) } else { Some(answer.to_owned()) };
+        let Some(text) = text.filter(|text| !text.is_empty()) else {
+            self.hint = Some("there is nothing to copy yet".to_owned());
+            return Vec::new();
+        };
+        self.hint = Some(format!(
+            "{} copied, where the terminal allows it",
+            blocks::plural(text.lines().count() as u64, "line")
+        ));
+        vec![Effect::Copy(text)]
+    }
+
+    fn help(&self) -> String {
+        let mut text = String::from("KEYS\n");
+        for (keys, does) in self.keys.page(Context::Prompt) {
+            text.push_str(&format!("  {keys:<28}{does}\n"));
+        }
+        text.push_str("\n  @ files   / commands   ! a command of yours (!! kept from the model)   # a note to AGENTS.md   ? this page\n\nCOMMANDS\n");
+        for command in &self.commands {
+            let name = format!("/{} {}", command.name, command.takes);
+            text.push_str(&format!("  {name:<38}{}\n", command.does));
+        }
+        text
+    }
+
+    /// Keys while something is offered below the prompt; `None`: they are the prompt's.
+    fn press_menu(&mut self, action: Action) -> Option<Vec<Effect>> {
+        if self.menu.items.is_empty() {
+            return None;
+        }
+        let most = self.menu.items.len() - 1;
+        match action {
+            Action::Up => self.menu.chosen = self.menu.chosen.checked_sub(1).unwrap_or(most),
+            Action::Down => self.menu.chosen = if self.menu.chosen == most { 0 } else { self.menu.chosen + 1 },
+            Action::Escape => {
+                self.menu.items.clear();
+                self.menu.is_closed = true;
+            }
+            Action::Complete => return Some(self.complete()),
+            Action::Send => {
+                let is_command = self.menu.needle.starts_with('/');
+                let effects = self.complete();
+                // A command that wants nothing more is carried out at once.
+                let takes_more = self.prompt.text().ends_with(' ') && self.takes_words();
+                return Some(if is_command && !takes_more { self.submit(false) } else { effects });
+            }
+            _ => return None,
+        }
+        Some(Vec::new())
+    }
+
+    fn takes_words(&self) -> bool {
+        let text = self.prompt.text();
+        let name = text.trim().trim_start_matches('/');
+        let takes = |command: &&commands::Command| command.name == name;
+        self.commands
+            .iter()
+            .find(takes)
+            .is_some_and(|command| !command.takes.is_empty() && !command.takes.starts_with('['))
+    }
+
+    fn complete(&mut self) -> Vec<Effect> {
+        let Some(item) = self.menu.items.get(self.menu.chosen).cloned() else { return Vec::new() };
+        self.menu = Menu::default();
+        let (range, _) = self.prompt.word_before();
+        self.prompt.replace(range, &item.value);
+        self.offer();
+        Vec::new()
+    }
+
+    /// What the word before the cursor may become.
+    pub(super) fn offer(&mut self) {
+        let (range, word) = self.prompt.word_before();
+        let (start, word) = (range.start, word.to_owned());
+        if word != self.menu.needle {
+            self.menu.is_closed = false;
+        }
+        self.menu.needle.clone_from(&word);
+        if self.menu.is_closed {
+            return;
+        }
+        if start == 0 && word.starts_with('/') {
+            self.menu.items = self.matching_commands(&word[1..]);
+            self.menu.chosen = 0;
+        } else if word.starts_with('@') {
+            self.look_for_files();
+        } else {
+            self.menu.items.clear();
+        }
+    }
+
+    fn matching_commands(&self, needle: &str) -> Vec<Item> {
+        let names = self.commands.iter().map(|command| command.name.as_str());
+        let hits = crate::fuzzy::best(needle, names, MOST_OFFERED);
+        let item = |index: usize| {
+            let command = self.commands.get(index)?;
+            let from = if command.from.is_empty() { String::new() } else { format!("  ({})", command.from) };
+            let takes = if command.takes.is_empty() { String::new() } else { format!("{}  ", command.takes) };
+            Some(Item {
+                label: format!("/{}", command.name),
+                detail: format!("{takes}{}{from}", command.does),
+                value: format!("/{} ", command.name),
+            })
+        };
+        match needle.is_empty() {
+            true => (0..self.commands.len().min(MOST_OFFERED)).filter_map(item).collect(),
+            false => hits.into_iter().filter_map(|hit| item(hit.index)).collect(),
+        }
+    }
+
+    /// Whether files are looked for, and more may be found.
+    pub(super) fn is_looking(&self) -> bool {
+        self.menu.needle.starts_with('@') && self.files.as_ref().is_some_and(|files| !files.is_settled())
+    }
+
+    /// Files whose name fits what is typed behind an `@`.
+    pub(super) fn look_for_files(&mut self) {
+        let Some(needle) = self.menu.needle.strip_prefix('@').filter(|_| !self.menu.is_closed) else { return };
+        let Some(facts) = &self.facts else { return };
+        let files = self.files.get_or_insert_with(|| Files::start(&facts.workspace));
+        let item = |path: String| {
+            let quoted = if path.contains(char::is_whitespace) { format!("@\"{path}\" ") } else { format!("@{path} ") };
+            // Behind a folder its files are looked for.
+            let value = if path.ends_with('/') { quoted.trim_end().to_owned() } else { quoted };
+            Item { label: path, detail: String::new(), value }
+        };
+        let found = files.search(needle.trim_start_matches('"'), MOST_OFFERED);
+        self.menu.items = found.into_iter().map(|found| item(found.path)).collect();
+        self.menu.chosen = self.menu.chosen.min(self.menu.items.len().saturating_sub(1));
+    }
+}
+
+/// What stands in the last block of code.
+fn last_code(answer: &str) -> Option<String> {
+    let (_, code) = answer.split("```").skip(1).step_by(2).last()?.split_once('\n')?;
+    Some(code.to_owned())
+}
+
+/// The arguments of a call, as text.
+fn written(input: &CallInput) -> String {
+    match input {
+        CallInput::Json(value) => serde_json::to_string_pretty(value).unwrap_or_default(),
+        CallInput::Invalid { raw, error } => format!("{raw}\n({error})"),
+    }
+}
+
+/// All of a call: what it ran with and what came of it.
+fn call_page(block: &Block, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Body::Call(call) = &block.body else { return Vec::new() };
+    let sketch = Sketch { columns, theme, folds: false };
+    let mut lines = sketch.block(block);
+    let CallBlock { input, .. } = &**call;
+    lines.push(Line::default());
+    lines.extend(crate::text::clean_lines(&written(input)).into_iter().map(|line| Line::styled(line, theme.dim)));
+    if let Some(outcome) = call.outcome() {
+        lines.push(Line::default());
+        lines.extend(crate::text::clean_lines(&outcome.text).into_iter().map(Line::from));
+    }
+    lines
+}

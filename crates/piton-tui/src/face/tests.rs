@@ -1,0 +1,451 @@
+//! The face without a terminal: what keys come to, and what stands on the screen.
+
+mod golden;
+
+use super::*;
+use crate::keys::Action;
+use crossterm::event::{KeyCode, KeyModifiers};
+use expect_test::expect;
+use piton_core::client::{Live, Want, Wanted};
+use piton_core::ending::TurnEnd;
+use piton_core::event::{Delivery, Record, Spent, StepKind, Subject};
+use piton_core::ids::CallId;
+use piton_core::inquiry::{Inquiry, InquiryOption, InquiryQuestion};
+use piton_core::message::{FinishReason, Part, Usage};
+use piton_core::model::{Delta, Reply};
+use piton_core::permission::Rules;
+use piton_core::policy::Policy;
+use piton_core::question::{Decision, Question, QuestionBlock};
+use std::sync::Arc;
+
+struct Seat {
+    face: Face,
+    now_ms: u64,
+}
+
+impl Seat {
+    fn new(columns: usize, rows: usize) -> Self {
+        let mut face = Face::new(columns, rows, Theme::none()).still();
+        let facts = Facts {
+            model: "fake/model".to_owned(),
+            window: Some(200_000),
+            sandbox: "sandbox workspace-write".to_owned(),
+            folder: "~/w".to_owned(),
+            ..Facts::default()
+        };
+        face.take(Input::Facts(facts), 0);
+        Self { face, now_ms: 1_000_000 }
+    }
+
+    fn tell(&mut self, input: Input) -> Vec<Effect> {
+        self.face.take(input, self.now_ms)
+    }
+
+    fn key(&mut self, code: KeyCode) -> Vec<Effect> {
+        self.tell(Input::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+    }
+
+    fn control(&mut self, letter: char) -> Vec<Effect> {
+        self.tell(Input::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL)))
+    }
+
+    fn types(&mut self, text: &str) {
+        text.chars().for_each(|char| assert_eq!(self.key(KeyCode::Char(char)), []));
+    }
+
+    fn waits(&mut self, ms: u64) {
+        self.now_ms += ms;
+        self.face.frame(self.now_ms);
+    }
+
+    fn screen(&mut self) -> String {
+        let frame = self.face.frame(self.now_ms);
+        let rows =
+            frame.commit.iter().map(|row| format!("={row}")).chain(frame.tail.iter().map(|row| format!(" {row}")));
+        let rows: Vec<String> = rows.map(|row| row.trim_end().to_owned()).collect();
+        format!("{}\ncursor {:?}\n", rows.join("\n"), frame.cursor)
+    }
+}
+
+fn wanted(command: &str) -> Published {
+    let body = vec![QuestionBlock::Command { command: command.to_owned(), marks: vec![] }];
+    let mut rules = Rules::default();
+    rules.push("bash", piton_core::permission::Action::Allow);
+    let question = Question::may_run("Run this command?", body, rules);
+    Published::Wanted(Wanted { subject: Subject::Call(CallId::from("c1_0")), want: Want::Approval(Box::new(question)) })
+}
+
+#[test]
+fn the_first_screen_has_a_prompt_and_the_facts() {
+    let mut seat = Seat::new(60, 20);
+    seat.types("hello");
+    expect![[r#"
+        =piton  fake/model · ~/w · sandbox workspace-write · mode ask
+         ────────────────────────────────────────────────────────────
+         › hello
+         ask · model · ? keys
+        cursor Some((1, 7))
+    "#]]
+    .assert_eq(&seat.screen());
+}
+
+#[test]
+fn a_terminal_of_any_size_is_drawn_on() {
+    for (columns, rows) in [(1, 1), (2, 2), (3, 40), (2_000, 3)] {
+        let mut seat = Seat::new(columns, rows);
+        seat.types("漢字 hello");
+        seat.tell(Input::Heard(Box::new(wanted("echo 漢字"))));
+        let frame = seat.face.frame(seat.now_ms);
+        for row in frame.commit.iter().chain(&frame.tail) {
+            assert!(crate::text::line_width(row) <= columns, "{columns} × {rows}: {row}");
+        }
+    }
+}
+
+#[test]
+fn what_is_typed_is_said_and_what_begins_with_a_sign_is_something_else() {
+    let mut seat = Seat::new(80, 24);
+    let mut sent = |text: &str| {
+        seat.types(text);
+        let mut effects = seat.key(KeyCode::Enter);
+        effects.retain(|effect| !matches!(effect, Effect::Remember(_)));
+        effects
+    };
+    let said = |text: &str| Effect::Say { text: text.to_owned(), pictures: vec![], when: When::Steer };
+    assert_eq!(sent("fix it"), [said("fix it")]);
+    assert_eq!(sent("/usr/bin is full"), [said("/usr/bin is full")]);
+    assert_eq!(sent("!ls -l"), [Effect::Shell { command: "ls -l".to_owned(), is_private: false }]);
+    assert_eq!(sent("!!env"), [Effect::Shell { command: "env".to_owned(), is_private: true }]);
+    let note = Effect::Command { name: "note".to_owned(), words: "tests are in t/".to_owned() };
+    assert_eq!(sent("# tests are in t/"), [note]);
+    assert_eq!(sent("   "), []);
+}
+
+#[test]
+fn a_key_answers_a_question_only_where_it_was_meant_to() {
+    let mut seat = Seat::new(80, 24);
+    seat.types("and ");
+    seat.tell(Input::Heard(Box::new(wanted("rm -rf target"))));
+    seat.face.frame(seat.now_ms);
+    // The person is still typing: the keys are the prompt's.
+    seat.waits(100);
+    seat.types("yes");
+    assert!(seat.screen().contains("› and yes"), "{}", seat.screen());
+    seat.waits(GUARD);
+    assert_eq!(seat.key(KeyCode::Char('!')), [], "words stand in the prompt: the pause must be longer");
+    seat.waits(1_400);
+    let [Effect::Answer(answer)] = &seat.key(KeyCode::Char('y'))[..] else { panic!("no answer") };
+    assert_eq!(answer.decision, Decision::Approve);
+    assert!(answer.shown.is_some(), "it is for the question that was seen");
+    assert!(seat.screen().contains("› and yes!"), "what was typed before stays");
+}
+
+const GUARD: u64 = 400;
+
+#[test]
+fn a_no_takes_words_and_escape_takes_them_back() {
+    let mut seat = Seat::new(80, 24);
+    seat.tell(Input::Heard(Box::new(wanted("rm x"))));
+    seat.waits(0);
+    seat.waits(GUARD);
+    assert_eq!(seat.key(KeyCode::Char('n')), []);
+    seat.types("use git rm");
+    assert_eq!(seat.key(KeyCode::Esc), []);
+    seat.waits(GUARD);
+    assert_eq!(seat.key(KeyCode::Tab), []);
+    seat.types("use mv");
+    let [Effect::Answer(answer)] = &seat.key(KeyCode::Enter)[..] else { panic!("no answer") };
+    assert_eq!(answer.decision, Decision::Deny(Some("use mv".to_owned())));
+}
+
+#[test]
+fn always_is_asked_for_how_long_and_e_is_never_a_yes() {
+    let mut seat = Seat::new(80, 24);
+    let Published::Wanted(Wanted { subject, want: Want::Approval(question) }) = wanted("rm x") else { panic!() };
+    let want = Want::Approval(Box::new(question.lasting()));
+    seat.tell(Input::Heard(Box::new(Published::Wanted(Wanted { subject, want }))));
+    seat.waits(0);
+    seat.waits(GUARD);
+    assert!(seat.screen().contains("y yes   a always bash   e edit   n no"), "{}", seat.screen());
+    assert_eq!(seat.key(KeyCode::Char('e')), [], "without a command on record there is nothing to edit");
+    seat.waits(GUARD);
+    assert_eq!(seat.key(KeyCode::Char('a')), []);
+    assert!(seat.screen().contains("s in this session   f in this folder, always   e everywhere"), "{}", seat.screen());
+    assert_eq!(seat.key(KeyCode::Esc), []);
+    seat.waits(GUARD);
+    assert_eq!(seat.key(KeyCode::Char('a')), []);
+    let [Effect::Answer(answer)] = &seat.key(KeyCode::Char('f'))[..] else { panic!("no answer") };
+    assert_eq!(answer.decision, Decision::ApproveLasting(piton_core::question::Lasting::Folder));
+}
+
+/// What the model asks.
+fn inquired(questions: Vec<InquiryQuestion>) -> Input {
+    let want = Want::Approval(Box::new(Question::inquire(Inquiry { questions, seconds: None, plan: None }, None)));
+    Input::Heard(Box::new(Published::Wanted(Wanted { subject: Subject::Call(CallId::from("c1_0")), want })))
+}
+
+fn options(labels: &[&str]) -> Vec<InquiryOption> {
+    labels.iter().map(|label| InquiryOption { label: (*label).into(), description: String::new() }).collect()
+}
+
+#[test]
+fn what_the_model_asks_is_answered_by_numbers_or_in_words_one_by_one() {
+    let mut seat = Seat::new(60, 24);
+    let which = InquiryQuestion {
+        header: "Database".into(),
+        question: "Which one\u{1b}[2K?".into(),
+        options: options(&["Postgres", "SQLite"]),
+        default: vec!["SQLite".into()],
+        ..InquiryQuestion::default()
+    };
+    let tables = InquiryQuestion {
+        question: "Which tables?".into(),
+        options: options(&["a", "b", "c"]),
+        several: true,
+        ..which.clone()
+    };
+    let tables = InquiryQuestion { header: String::new(), default: vec![], ..tables };
+    let why = InquiryQuestion { question: "Why?".into(), ..InquiryQuestion::default() };
+    seat.tell(inquired(vec![which, tables, why]));
+    seat.waits(0);
+    assert_eq!(seat.key(KeyCode::Char('1')), [], "it was not there for long enough");
+    seat.key(KeyCode::Backspace);
+    seat.waits(GUARD);
+    expect![[r#"
+         ╭ Database (1 of 3)
+         │ Which one\u{1b}[2K?
+         │ 1 Postgres
+         │ 2 SQLite
+         │ 1-2 choose   Enter SQLite   n no answer
+         ╰ Tab: your own words · Esc stop the turn
+         ────────────────────────────────────────────────────────────
+         ›
+         ask · model · ? keys
+        cursor Some((7, 2))
+    "#]]
+    .assert_eq(&seat.screen());
+    assert_eq!(seat.key(KeyCode::Char('1')), []);
+    assert!(seat.screen().contains("The model asks (2 of 3)"), "{}", seat.screen());
+    for key in [KeyCode::Char('3'), KeyCode::Char('1'), KeyCode::Char('2'), KeyCode::Char('2')] {
+        seat.waits(GUARD);
+        assert_eq!(seat.key(key), []);
+    }
+    assert!(seat.screen().contains("1 [x] a") && seat.screen().contains("2 [ ] b"), "{}", seat.screen());
+    seat.waits(GUARD);
+    assert_eq!(seat.key(KeyCode::Enter), []);
+    seat.waits(0);
+    seat.waits(GUARD);
+    assert_eq!(seat.key(KeyCode::Tab), []);
+    seat.types("because");
+    let [Effect::Answer(answer)] = &seat.key(KeyCode::Enter)[..] else { panic!("no answer") };
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        answer.decision,
+        Decision::Answered(vec![words(&["Postgres"]), words(&["a", "c"]), words(&["because"])])
+    );
+}
+
+#[test]
+fn control_characters_of_a_command_are_there_to_be_seen() {
+    let mut seat = Seat::new(60, 24);
+    seat.tell(Input::Heard(Box::new(wanted("echo a\u{1b}[2K\u{202e}b"))));
+    expect![[r#"
+        =piton  fake/model · ~/w · sandbox workspace-write · mode ask
+         ╭ Run this command?
+         │ echo a\u{1b}[2K\u{202e}b
+         │ y yes   a always bash (in this session)   e edit   n no
+         ╰ Tab: no, and what to do instead · v all of it · Esc stop …
+         ────────────────────────────────────────────────────────────
+         ›
+         ask · model · ? keys
+        cursor Some((5, 2))
+    "#]]
+    .assert_eq(&seat.screen());
+}
+
+#[test]
+fn leaving_needs_two_presses_and_clearing_one() {
+    let mut seat = Seat::new(80, 24);
+    seat.types("draft");
+    assert_eq!(seat.control('c'), []);
+    assert!(!seat.screen().contains("draft"));
+    assert_eq!(seat.control('c'), []);
+    assert!(seat.screen().contains("again to leave"));
+    assert_eq!(seat.control('c'), [Effect::Leave]);
+    let rewind = Effect::Command { name: "rewind".to_owned(), words: String::new() };
+    assert_eq!(seat.key(KeyCode::Esc), []);
+    assert_eq!(seat.key(KeyCode::Esc), [rewind]);
+}
+
+#[test]
+fn a_slash_offers_commands_and_tab_completes_them() {
+    let mut seat = Seat::new(80, 24);
+    seat.types("/cos");
+    assert!(seat.screen().contains("▸ /cost"), "{}", seat.screen());
+    seat.key(KeyCode::Tab);
+    assert!(seat.screen().contains("› /cost"), "{}", seat.screen());
+    let effects = seat.key(KeyCode::Enter);
+    assert!(effects.contains(&Effect::Command { name: "cost".to_owned(), words: String::new() }), "{effects:?}");
+    assert_eq!(seat.face.keys.name_of(Action::Details), "Ctrl-O");
+}
+
+/// What a session tells, in order.
+#[derive(Default)]
+struct Told {
+    seq: u64,
+    turn: u32,
+    all: Vec<Published>,
+}
+
+impl Told {
+    fn record(&mut self, event: Event) {
+        self.seq += 1;
+        let record = Record { seq: self.seq, at_ms: 1_000_000 + self.seq, event };
+        self.all.push(Published::Recorded(Arc::new(record)));
+    }
+
+    /// A turn: a person's words, a reply in pieces, the record of it.
+    fn turn(&mut self, words: &str, reply: &str, pieces: impl Iterator<Item = String>) {
+        self.turn += 1;
+        let step = self.turn;
+        let message = MessageId::from(format!("m{step}").as_str());
+        self.record(Event::UserSpoke {
+            message,
+            parts: vec![Part::text(words)],
+            delivery: Delivery::Steer,
+            typed: None,
+        });
+        let policy = Box::new(Policy::piton());
+        let (model, fallbacks) = ("fake/model".to_owned(), vec![]);
+        self.record(Event::TurnStarted { turn: step, model, fallbacks, policy, compact_at_tokens: None });
+        self.record(Event::StepStarted { step, kind: StepKind::Ordinary, note: None });
+        for text in pieces {
+            let live = Live::ModelDelta { step, attempt: 1, delta: Delta::Text { text } };
+            self.all.push(Published::Live(Arc::new(live)));
+        }
+        let usage = Usage { input_tokens: 1_000, output_tokens: 10, cache_read_tokens: 900, ..Usage::default() };
+        let (finish_raw, response_id, warnings) = (None, None, vec![]);
+        let parts = vec![Part::text(reply)];
+        let reply = Reply { parts, finish: FinishReason::Stop, finish_raw, usage, response_id, warnings };
+        let (cost_micros, at_most, prompt, first_ms) = (Some(20_000), None, None, None);
+        self.record(Event::MessageFinished { step, attempt: 1, reply, cost_micros, at_most, prompt, first_ms });
+        let (end, spent) = (TurnEnd::Completed, Spent { steps: 1, ..Spent::default() });
+        self.record(Event::TurnEnded { turn: step, end, why: None, detail: None, spent });
+    }
+}
+
+#[test]
+fn a_turn_is_committed_once_and_the_prompt_stays() {
+    let mut seat = Seat::new(50, 20);
+    seat.tell(Input::Session { id: String::new() });
+    seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
+    let mut committed = Vec::new();
+    let reply = "One **two** three.\n\n- a\n- b\n\nThe end.";
+    let mut told = Told::default();
+    told.turn("hello", reply, reply.split_inclusive(' ').map(str::to_owned));
+    for told in told.all {
+        seat.tell(Input::Heard(Box::new(told)));
+        let frame = seat.face.frame(seat.now_ms);
+        committed.extend(frame.commit.iter().map(|row| row.to_string().trim_end().to_owned()));
+    }
+    expect![[r#"
+        piton  fake/model · ~/w · sandbox workspace-write
+          · mode ask
+
+        › hello
+
+        One two three.
+
+        • a
+        • b
+
+        The end.
+
+          1 step · 0.0 s
+    "#]]
+    .assert_eq(&format!("{}\n", committed.join("\n")));
+    expect![[r#"
+         ──────────────────────────────────────────────────
+         ›
+         ask · model · 1.0k/200k ░░░░░░ 0 % · cache 90 % ·…
+        cursor Some((1, 2))
+    "#]]
+    .assert_eq(&seat.screen());
+}
+
+/// Whatever the pieces, keys and sizes: each row of the transcript stands once in scrollback and screen.
+#[test]
+fn a_terminal_shows_each_row_of_the_transcript_once() {
+    const WORDS: [&str; 8] =
+        ["plain ", "**bold** ", "\n\n", "- item\n", "```\ncode line\n```\n", "漢字 ", "`x` ", "# Head\n"];
+    for seed in 0..10_000 {
+        fastrand::seed(seed);
+        let (columns, rows) = (fastrand::usize(20..60), fastrand::usize(8..20));
+        let mut seat = Seat::new(columns, rows);
+        let mut surface = crate::inline::Inline::new(columns, rows);
+        let size = |number: usize| std::num::NonZero::new(u16::try_from(number).unwrap()).unwrap();
+        let mut terminal = vt100::Parser::new(size(rows), size(columns), 10_000);
+        seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
+        let mut told = Told::default();
+        for number in 0..3 {
+            let reply: String = (0..fastrand::usize(1..40)).map(|_| WORDS[fastrand::usize(..WORDS.len())]).collect();
+            let reply = format!("reply {number} {reply}");
+            let mut rest = reply.as_str();
+            let mut pieces = Vec::new();
+            while !rest.is_empty() {
+                let end = rest.ceil_char_boundary(fastrand::usize(1..30).min(rest.len()));
+                pieces.push(rest[..end].to_owned());
+                rest = &rest[end..];
+            }
+            told.turn(&format!("prompt {number}"), &reply, pieces.into_iter());
+        }
+        let mut committed: Vec<String> = Vec::new();
+        let mut tail: Vec<String> = Vec::new();
+        let text = |row: &Line<'static>| row.to_string().trim_end().to_owned();
+        for told in told.all {
+            seat.tell(Input::Heard(Box::new(told)));
+            match fastrand::u8(..6) {
+                0 => seat.types("x"),
+                1 => drop(seat.tell(Input::Tick)),
+                _ => {}
+            }
+            let frame = seat.face.frame(seat.now_ms);
+            committed.extend(frame.commit.iter().map(text));
+            tail = frame.tail.iter().map(text).collect();
+            terminal.process(surface.draw(frame).as_bytes());
+        }
+        let shown = crate::inline::shown(&mut terminal);
+        let over = tail.len().saturating_sub(rows);
+        let expected: Vec<String> = committed.into_iter().chain(tail.into_iter().skip(over)).collect();
+        assert_eq!(shown, expected, "seed {seed}, {columns} × {rows}");
+    }
+}
+
+#[test]
+fn what_a_turn_says_does_not_wait_for_a_command_of_ones_own_that_runs_on() {
+    let mut seat = Seat::new(100, 20);
+    seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
+    let mut told = Told::default();
+    let call = CallId::from("u1");
+    let (command, keep_from_model, turn, snapshot) = ("make watch".to_owned(), false, Some(1), false);
+    told.record(Event::UserRan { call: call.clone(), command, keep_from_model, turn, snapshot, message: None });
+    told.record(Event::CallStarted { call: call.clone() });
+    told.turn = 1;
+    told.turn("hello", "The answer.", std::iter::empty());
+    let mut rows = |told: &mut Told| {
+        let mut committed = Vec::new();
+        for told in told.all.drain(..) {
+            seat.tell(Input::Heard(Box::new(told)));
+            let frame = seat.face.frame(seat.now_ms);
+            committed.extend(frame.commit.iter().map(|row| row.to_string().trim_end().to_owned()));
+        }
+        (committed.join("\n"), seat.screen())
+    };
+    let (committed, screen) = rows(&mut told);
+    assert!(committed.contains("The answer.") && !committed.contains("make watch"), "{committed}");
+    assert!(screen.contains("● ! make watch") && screen.contains("Esc stops"), "{screen}");
+    told.record(Event::CallSettled { call, outcome: piton_core::call::Outcome::ok("built").titled("bash make watch") });
+    let (committed, screen) = rows(&mut told);
+    assert!(committed.contains("● ! make watch") && committed.contains("│ built"), "{committed}");
+    assert!(!screen.contains("make watch"), "{screen}");
+}

@@ -1,0 +1,65 @@
+//! The walk through the workspace, on a thread of its own.
+
+use super::{MOST_FILES, Names};
+use ignore::{DirEntry, Walk, WalkBuilder};
+use std::path::Path;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// Names are handed over when there are so many of them,
+const MOST_NAMES: usize = 1_024;
+/// or when the first of them has waited so long.
+const MOST_WAIT: Duration = Duration::from_millis(10);
+/// The names of all files together, in bytes. A hundredth of it is usual.
+const MOST_TEXT_BYTES: usize = 1 << 30;
+
+/// Hands over what is below `root` until that is all, there is too much, or nobody takes it any more.
+pub(super) fn walk(root: &Path, to: &Sender<Names>) {
+    let mut names = Names::default();
+    let mut since = Instant::now();
+    let mut text_bytes = 0;
+    let found = entries(root).filter_map(|entry| name(root, &entry.ok()?));
+    for name in found.take(MOST_FILES) {
+        text_bytes += name.len();
+        if text_bytes > MOST_TEXT_BYTES {
+            break;
+        }
+        names.push(&name);
+        if names.ends.len() == MOST_NAMES || since.elapsed() > MOST_WAIT {
+            if to.send(std::mem::take(&mut names)).is_err() {
+                return;
+            }
+            since = Instant::now();
+        }
+    }
+    // Whoever does not take the rest does not want it.
+    let _ = to.send(names);
+}
+
+/// Ignore files count in and out of repositories, as they do for the model's tools. The file of git's own settings is
+/// left out: to find it the environment would be read.
+fn entries(root: &Path) -> Walk {
+    let mut walk = WalkBuilder::new(root);
+    walk.hidden(false).follow_links(false).require_git(false).git_global(false);
+    walk.sort_by_file_name(Ord::cmp);
+    walk.filter_entry(|entry| {
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        entry.depth() == 0 || !is_hidden || entry.file_name() == ".github"
+    });
+    walk.build()
+}
+
+/// The name below the root, with slashes, a folder with one at its end. One that is not UTF-8 cannot be written in a prompt.
+fn name(root: &Path, entry: &DirEntry) -> Option<String> {
+    if entry.depth() == 0 {
+        return None;
+    }
+    let mut name = entry.path().strip_prefix(root).ok()?.to_str()?.to_owned();
+    if std::path::MAIN_SEPARATOR != '/' {
+        name = name.replace(std::path::MAIN_SEPARATOR, "/");
+    }
+    if entry.file_type().is_some_and(|kind| kind.is_dir()) {
+        name.push('/');
+    }
+    Some(name)
+}

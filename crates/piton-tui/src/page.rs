@@ -1,0 +1,132 @@
+//! A text that has the whole screen: it is scrolled, and searched with `/`.
+
+use crate::ansi;
+use crate::blocks;
+use crate::text;
+use crate::theme::Theme;
+use ratatui_core::text::{Line, Span};
+use std::fmt::Write as _;
+
+/// A page.
+#[derive(Debug)]
+pub(crate) struct Page {
+    title: String,
+    lines: Vec<Line<'static>>,
+    /// The lines as rows of a screen so wide, and the width.
+    rows: Vec<Line<'static>>,
+    columns: usize,
+    top: usize,
+    /// What is being searched, while it is typed.
+    search: Option<String>,
+    found: String,
+}
+
+impl Page {
+    pub(crate) fn new(title: &str, lines: Vec<Line<'static>>) -> Self {
+        Self {
+            title: title.to_owned(),
+            lines,
+            rows: Vec::new(),
+            columns: 0,
+            top: 0,
+            search: None,
+            found: String::new(),
+        }
+    }
+
+    pub(crate) fn of_text(title: &str, words: &str) -> Self {
+        Self::new(title, text::clean_lines(words).into_iter().map(Line::from).collect())
+    }
+
+    /// Begins at its end.
+    pub(crate) fn at_end(mut self) -> Self {
+        self.top = usize::MAX;
+        self
+    }
+
+    pub(crate) fn is_searched(&self) -> bool {
+        self.search.is_some()
+    }
+
+    pub(crate) fn begin_search(&mut self) {
+        self.search = Some(String::new());
+    }
+
+    pub(crate) fn type_search(&mut self, char: Option<char>) {
+        let Some(search) = &mut self.search else { return };
+        match char {
+            Some(char) => search.push(char),
+            None if search.pop().is_none() => self.search = None,
+            None => {}
+        }
+    }
+
+    /// Ends the typing of the search; goes to the first place where it stands.
+    pub(crate) fn end_search(&mut self, is_meant: bool) {
+        let Some(search) = self.search.take() else { return };
+        if is_meant {
+            self.found = search.to_lowercase();
+            self.find(true);
+        }
+    }
+
+    /// Goes to the next place of what was searched, or the one before.
+    pub(crate) fn find(&mut self, is_forward: bool) {
+        if self.found.is_empty() {
+            return;
+        }
+        let holds = |row: &Line<'static>| row.to_string().to_lowercase().contains(&self.found);
+        let found = match is_forward {
+            true => self.rows.iter().skip(self.top + 1).position(holds).map(|at| self.top + 1 + at),
+            false => self.rows.iter().take(self.top).rposition(holds),
+        };
+        self.top = found.unwrap_or(self.top);
+    }
+
+    /// All of it, as lines.
+    pub(crate) fn spoken(&self) -> impl Iterator<Item = String> {
+        std::iter::once(format!("{}:", self.title)).chain(self.lines.iter().map(ToString::to_string))
+    }
+
+    pub(crate) fn go(&mut self, by: isize) {
+        self.top = self.top.saturating_add_signed(by);
+    }
+
+    /// Its rows on a screen of this size, the last of which says where one is.
+    pub(crate) fn screen(&mut self, columns: usize, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
+        let (columns, rows) = (columns.max(1), rows.max(2));
+        if self.columns != columns {
+            self.rows = self.lines.iter().flat_map(|line| text::wrap(line, columns, 0)).collect();
+            self.columns = columns;
+        }
+        let high = rows - 1;
+        self.top = self.top.min(self.rows.len().saturating_sub(high));
+        let mut screen: Vec<Line<'static>> = self.rows.iter().skip(self.top).take(high).cloned().collect();
+        screen.resize(high, Line::default());
+        let last = (self.top + high).min(self.rows.len());
+        let foot = match &self.search {
+            Some(search) => format!("/{search}"),
+            None => format!(
+                "{} · {}–{last} of {} · ↑↓ PgUp PgDn g G · / search, n N · q",
+                blocks::one_line(&self.title),
+                (self.top + 1).min(last),
+                self.rows.len()
+            ),
+        };
+        screen.push(text::fit(&Line::from(Span::styled(foot, theme.chosen)), columns));
+        screen
+    }
+}
+
+/// The bytes that put these rows on the alternate screen.
+pub(crate) fn draw(rows: &[Line<'static>]) -> String {
+    let mut out = String::from(ansi::SYNC.0);
+    out.push_str("\x1b[?25l\x1b[H");
+    for (number, row) in rows.iter().enumerate() {
+        let _ = write!(out, "\x1b[{};1H", number + 1);
+        ansi::line(row, &mut out);
+        out.push_str("\x1b[K");
+    }
+    out.push_str(ansi::SYNC.1);
+    out
+}
