@@ -19,13 +19,26 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("piton-sandbox", &[]),
     ("piton-models", &["piton-core", "piton-http"]),
     ("piton-tools", &["piton-core", "piton-http", "piton-sandbox", "piton-shell"]),
-    ("piton-engine", &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools"]),
+    ("piton-mcp", &["piton-core", "piton-http", "piton-sandbox", "piton-tools"]),
+    ("piton-engine", &["piton-core", "piton-http", "piton-mcp", "piton-models", "piton-sandbox", "piton-tools"]),
     ("piton-tui", &["piton-core"]),
     (
         "piton-cli",
-        &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools", "piton-engine", "piton-tui"],
+        &[
+            "piton-core",
+            "piton-http",
+            "piton-mcp",
+            "piton-models",
+            "piton-sandbox",
+            "piton-tools",
+            "piton-engine",
+            "piton-tui",
+        ],
     ),
-    ("piton-testkit", &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools", "piton-engine"]),
+    (
+        "piton-testkit",
+        &["piton-core", "piton-http", "piton-mcp", "piton-models", "piton-sandbox", "piton-tools", "piton-engine"],
+    ),
 ];
 /// What `piton-core` may use: nothing that does IO.
 const CORE_DEPENDENCIES: &[&str] = &["piton-shell", "serde", "serde_json", "strum", "thiserror"];

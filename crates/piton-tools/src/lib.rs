@@ -40,6 +40,7 @@ pub mod subagent;
 pub mod skill;
 pub mod ask_user;
 pub mod exit_plan;
+pub mod servers;
 mod web_page;
 pub mod web_fetch;
 pub mod web_search;
