@@ -277,6 +277,14 @@ pub enum Event {
         /// The agent that it is run by.
         agent: String,
     },
+    /// A server goes on with a call as a task. Durable before the task is asked for the first time, so that whoever goes on with
+    /// the session finds out how it ended instead of calling again.
+    ServerTask {
+        /// Which call.
+        call: CallId,
+        /// What the server and its client know the task by.
+        handle: Value,
+    },
     /// A call has its one result.
     CallSettled {
         /// Which call.
@@ -578,6 +586,8 @@ pub enum GivenKind {
     PlanMode,
     /// It is so no more, though no plan was approved.
     PlanModeOver,
+    /// MCP servers that came, went, or have other tools than the model was told.
+    Servers,
 }
 
 /// Where a session comes from.
@@ -893,7 +903,8 @@ impl Event {
             Self::Todo { .. } => 4,
             Self::ContextGiven { items }
                 if items.iter().any(|item| {
-                    matches!(item.kind, GivenKind::Todo | GivenKind::PlanMode | GivenKind::PlanModeOver)
+                    use GivenKind::{PlanMode, PlanModeOver, Servers, Todo};
+                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers)
                 }) =>
             {
                 4
@@ -901,6 +912,7 @@ impl Event {
             Self::ApprovalVoided { .. }
             | Self::CallRequested { .. }
             | Self::Delegated { .. }
+            | Self::ServerTask { .. }
             | Self::GrantsRevoked { .. }
             | Self::MessageUnqueued { .. }
             | Self::SettingsChanged { .. }
@@ -961,6 +973,7 @@ impl Event {
                 | Self::ApprovalVoided { .. }
                 | Self::CallStarted { .. }
                 | Self::Delegated { .. }
+                | Self::ServerTask { .. }
                 | Self::CallSettled { .. }
         )
     }

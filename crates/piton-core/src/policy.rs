@@ -14,6 +14,7 @@ use crate::permission::{PermissionMode, Reach, Rules};
 use crate::progress::NoProgress;
 use crate::reference::{ReferenceSizes, Style};
 use crate::retry::RetryPolicy;
+use crate::server_tool;
 use crate::truncate::OutputCut;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -372,7 +373,7 @@ impl Default for StepPolicy {
 impl CallPolicy {
     /// Whether the model is offered this tool, as far as that was chosen.
     pub fn enables(&self, tool: &str) -> bool {
-        self.enabled.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool))
+        self.enabled.as_ref().is_none_or(|tools| server_tool::is_chosen(tools, tool))
     }
 }
 

@@ -912,6 +912,7 @@ impl Phase {
             | Event::SnapshotTaken { .. }
             | Event::CallStarted { .. }
             | Event::Delegated { .. }
+            | Event::ServerTask { .. }
             | Event::CallSettled { .. }
             | Event::TaskEnded { .. }
             | Event::UserRan { .. }

@@ -9,6 +9,7 @@ use piton_core::effort::Effort;
 use piton_core::hidden;
 use piton_core::permission::{Action, PermissionMode, Rule, Rules, Voice};
 use piton_core::policy::Policy;
+use piton_core::server_tool;
 use piton_tools::subagent::GENERAL;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,8 +67,8 @@ impl Agent {
 
     /// Whether it is offered a tool, as far as it is up to the agent.
     pub fn takes(&self, tool: &str) -> bool {
-        self.tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool))
-            && !self.without.iter().any(|name| name == tool)
+        self.tools.as_ref().is_none_or(|tools| server_tool::is_chosen(tools, tool))
+            && !self.without.iter().any(|name| server_tool::is_meant(name, tool))
     }
 
     /// The mode that calls are judged in where it is at work: its own only where that is stricter.
@@ -79,9 +80,16 @@ impl Agent {
     pub(crate) fn narrow(&self, policy: &mut Policy, tools: &[ToolSpec]) {
         narrow(&mut policy.permission, &self.rules);
         if self.tools.is_some() || !self.without.is_empty() {
-            let names = tools.iter().map(|spec| &spec.name);
-            let left = names.filter(|name| self.takes(name) && policy.calls.enables(name)).cloned().collect();
+            let is_of_server = |name: &&String| name.starts_with(server_tool::PREFIX);
+            let own = tools.iter().map(|spec| &spec.name).filter(|name| !is_of_server(name));
+            // Tools of servers are not all known yet: they are chosen by what names them.
+            let of_servers = self.tools.as_ref().or(policy.calls.enabled.as_ref()).into_iter().flatten();
+            let all = own.chain(of_servers.filter(is_of_server));
+            let left = all.filter(|name| self.takes(name) && policy.calls.enables(name)).cloned().collect();
             policy.calls.enabled = Some(left);
+            for tool in self.without.iter().filter(is_of_server) {
+                policy.permission.0.push(Rule { voice: Voice::Repository, ..Rule::of(tool.as_str(), Action::Deny) });
+            }
         }
         policy.steps.max = [policy.steps.max, self.max_steps].into_iter().flatten().min();
     }

@@ -28,6 +28,7 @@ mod line;
 mod recorder;
 mod recovery;
 mod rewind;
+mod servers;
 mod spans;
 mod tasks;
 mod unqueue;
@@ -103,6 +104,8 @@ pub(crate) struct Driver {
     /// How the turns to come are run, where that was changed while one is under way.
     next_settings: Option<Settings>,
     watch: Watch,
+    /// Whether the session's MCP servers were started.
+    has_servers: bool,
 }
 
 /// Whether the driver starts anything new.
@@ -150,6 +153,7 @@ impl Driver {
             askers: Askers::default(),
             line: Line::new(),
             next_settings: None,
+            has_servers: false,
         }
     }
 
@@ -203,6 +207,7 @@ impl Driver {
             self.begin_ahead().await;
             self.commit().await?;
             self.start_ready();
+            self.start_servers();
             self.answer_waiters();
             let is_busy = self.session.is_in_turn()
                 || self.session.shell().is_open()
@@ -295,6 +300,7 @@ impl Driver {
         self.session.apply(&record);
         self.memory.prompts.hear(&record);
         self.memory.notes.hear(&record);
+        self.memory.servers.hear(&record);
         let (session, services, frames) = (&self.session, &self.services, &self.memory.frames);
         if !services.hooks.is_empty() {
             self.watch.note(&record, session, &services.hooks, || services.hook_context(session, frames));
@@ -460,6 +466,7 @@ impl Driver {
         }
         let Self { recorder, services, session, .. } = self;
         recorder.close(&services.bus, &session, services.world.now_ms()).await;
+        servers::close(&services).await;
         services.bus.close(Closed::Left);
     }
 }

@@ -41,6 +41,7 @@ pub mod skill;
 pub mod ask_user;
 pub mod exit_plan;
 pub mod servers;
+pub mod server_tools;
 mod web_page;
 pub mod web_fetch;
 pub mod web_search;

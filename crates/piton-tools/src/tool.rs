@@ -8,6 +8,7 @@ use crate::files::Files;
 use crate::host::{Delegate, Host};
 use crate::ledger::FileLedger;
 use crate::plan::{Look, Plan};
+use crate::servers::ServerClient;
 use crate::spawn::Confinement;
 use async_trait::async_trait;
 use piton_core::call::{Outcome, Status, ToolSpec, Touches};
@@ -69,6 +70,8 @@ pub struct ToolContext {
     pub host: Arc<dyn Host>,
     /// Who has a subagent answer the call, where it is to be answered so.
     pub delegate: Option<Arc<dyn Delegate>>,
+    /// Who answers what an MCP server asks while a call of its tool runs.
+    pub server_client: Arc<dyn ServerClient>,
     /// Runs shell commands.
     pub executor: Arc<dyn Executor>,
     /// The commands in the background of its session.

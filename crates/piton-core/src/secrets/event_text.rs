@@ -44,6 +44,7 @@ impl Event {
             | Self::GrantsRevoked { tools: _ }
             | Self::MessageUnqueued { message: _ }
             | Self::Delegated { call: _, child: _, agent: _ }
+            | Self::ServerTask { call: _, handle: _ }
             | Self::SettingsChanged { changed: _, by: _, at_once: _ }
             | Self::WorkspaceMoved { workspace: _ }
             | Self::EventLost {}

@@ -298,7 +298,7 @@ impl Addition {
         self.items.push(item);
     }
 
-    fn add_one(&mut self, kind: GivenKind, text: String) {
+    pub(crate) fn add_one(&mut self, kind: GivenKind, text: String) {
         let item = Given::of(kind, &text);
         self.add(text, item);
     }

@@ -5,7 +5,7 @@ use crate::agents::Agent;
 use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction;
-use crate::context::{Instructions, Notes};
+use crate::context::{Instructions, Notes, ServerNotes};
 use crate::delegate::Nursery;
 use crate::family::Kin;
 use crate::firewall::{EnvFiles, know_settings};
@@ -71,6 +71,7 @@ pub(crate) struct Services {
 pub(crate) struct Memory {
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
+    pub(crate) servers: ServerNotes,
     pub(crate) frames: Frames,
     /// How long the last snapshot took: a short one is taken without a way to another thread and back.
     pub(crate) snapshot_took: Duration,
@@ -168,7 +169,8 @@ impl Services {
 
 impl Memory {
     pub(crate) fn new(prompts: Prompts, notes: Notes, settings: &Settings, session: &State) -> Self {
-        Self { prompts, notes, frames: Frames::of(settings, session), snapshot_took: Duration::MAX }
+        let (frames, servers) = (Frames::of(settings, session), ServerNotes::default());
+        Self { prompts, notes, servers, frames, snapshot_took: Duration::MAX }
     }
 }
 

@@ -31,6 +31,7 @@ use piton_tools::host::{Delegate, Host};
 use piton_tools::limits::{ABANDON_GRACE, ABANDON_LOOK_GRACE};
 use piton_tools::plan::{Links, Look};
 use piton_tools::private;
+use piton_tools::servers::NoClient;
 use piton_tools::skill;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::spawn::Confinement;
@@ -275,6 +276,7 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         workspace: PathBuf::from(cx.session.workspace()),
         host: Arc::new(services.stored.clone()),
         delegate: delegation(call, cx),
+        server_client: Arc::new(NoClient),
         executor: Arc::clone(&services.executor),
         tasks: Arc::new(cx.session.tasks().clone()),
         output: OutputSink::cleaned(&services.firewall, move |text: &str| {

@@ -176,6 +176,7 @@ fn one_of_each_event() -> Vec<Event> {
         Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![], back: None },
         abandoned(files_only(Direction::Undo)),
         Event::CallStarted { call: call_id.clone() },
+        Event::ServerTask { call: call_id.clone(), handle: json!({"task": "t1"}) },
         Event::Delegated { call: call_id.clone(), child: "ses_1".into(), agent: "general".into() },
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
         Event::TaskEnded { task: call_id_of_first(), outcome: Outcome::ok("x") },
