@@ -216,6 +216,9 @@ pub(crate) struct RunArgs {
     /// Trust this repository's hooks in their current form and run them (docs/hooks.md)
     #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) trust_hooks: bool,
+    /// Also use these MCP servers: a file like .mcp.json, or such JSON itself. May be repeated (docs/mcp.md)
+    #[arg(long, value_name = "FILE|JSON", help_heading = PERMISSIONS)]
+    pub(crate) mcp_config: Vec<String>,
     /// Leave secrets in what the model is sent and the journal keeps, for this run (docs/secrets.md)
     #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) no_redact: bool,

@@ -22,6 +22,7 @@ pub mod rules;
 pub mod sandbox;
 pub mod secrets;
 pub mod server;
+pub mod servers;
 pub mod skills;
 pub mod sources;
 mod chosen;
@@ -52,10 +53,13 @@ use chosen::Chosen;
 use models::{Answers, Source};
 use piton_http::page::PageAddress;
 use piton_models::text_tools;
+use piton_tools::servers::Servers;
+use piton_tools::spawn::Confinement;
 use piton_tools::subagent::Subagents;
 use piton_tools::toolset::ToolSet;
 use piton_tools::web_fetch::WebFetch;
 use piton_tools::web_search::{Endpoint, WebSearch};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -102,6 +106,19 @@ pub async fn settings(
     skills::missing(&skills, &agents, notices);
     let skills = Arc::new(skills);
     skills::show(&skills, workspace, &mut policy.reach, sandbox.as_mut());
+    let servers = servers::of_session(
+        (machine, workspace),
+        (items, &wishes.mcp_config),
+        &config,
+        || match &sandbox {
+            None => Confinement::Model,
+            Some(sandbox) => {
+                let path = machine.var("PATH").unwrap_or_default();
+                sandbox.confinement(workspace, machine.data_dir.join("mcp"), OsStr::new(path), [])
+            }
+        },
+        notices,
+    )?;
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
     let mut settings = bare::settings(first, machine, workspace);
@@ -115,7 +132,7 @@ pub async fn settings(
         env,
         asks_people: wishes.asks_people,
         secrets: secrets::known_at_start(&config, machine, wishes, notices),
-        tools: tools_of(settings.tools.clone(), (&agents, &skills), &config, machine)?,
+        tools: with_servers(tools_of(settings.tools.clone(), (&agents, &skills), &config, machine)?, servers),
         agents: Arc::new(agents),
         commands: Some(commands::of_session(machine, workspace, items, &skills, notices)?),
         skills,
@@ -134,6 +151,13 @@ pub async fn settings(
         model_source: Some(Arc::new(switch)),
         ..settings
     })
+}
+
+fn with_servers(tools: ToolSet, servers: Option<Arc<dyn Servers>>) -> ToolSet {
+    match servers {
+        Some(servers) => tools.with_servers(servers),
+        None => tools,
+    }
 }
 
 /// Where plans are kept: in the repository, where the user trusts what that brings along.

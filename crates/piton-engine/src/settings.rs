@@ -18,16 +18,17 @@ use piton_http::egress::Egress;
 use piton_models::generation::writes_patches;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
-use piton_sandbox::{Carried, Limits, Network, Write};
+use piton_sandbox::{Carried, Limits, Network, Reach, Write};
 use piton_tools::backend::{Backend, Local};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::Snapshots;
+use piton_tools::spawn::{Confined, Confinement};
 use piton_tools::tool::ToolLimits;
 use piton_tools::toolset::ToolSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -209,8 +210,34 @@ pub struct SandboxSettings {
     pub by: RunnerCommand,
 }
 
+impl SandboxSettings {
+    /// The sandbox of commands in this workspace, with home, `/tmp` and caches in the folder `private`, and more that they may read.
+    pub(crate) fn confinement(
+        &self,
+        workspace: &Path,
+        private: PathBuf,
+        path: &OsStr,
+        read: impl IntoIterator<Item = PathBuf>,
+    ) -> Confinement {
+        let reach = Reach {
+            backend: self.backend,
+            workspace: workspace.to_path_buf(),
+            write: self.write,
+            home: self.home.clone(),
+            private,
+            path: std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect(),
+            read: self.read.iter().cloned().chain(read).collect(),
+            hidden: self.hidden.clone(),
+            carried: self.carried.clone(),
+            limits: self.limits,
+            network: network(self.egress.as_deref()),
+        };
+        Confinement::Sandbox(Arc::new(Confined { reach, by: self.by.clone(), egress: self.egress.clone() }))
+    }
+}
+
 /// What follows from the hosts that are open for the sandbox itself.
-pub(crate) fn network(egress: Option<&Egress>) -> Network {
+fn network(egress: Option<&Egress>) -> Network {
     if egress.is_some() { Network::Proxy } else { Network::None }
 }
 

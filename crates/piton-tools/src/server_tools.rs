@@ -150,6 +150,3 @@ pub(crate) fn tool(name: &str, servers: &Arc<dyn Servers>) -> Option<OneTool> {
 fn text_of<'i>(input: &'i Value, names: &[&str]) -> Option<&'i str> {
     names.iter().find_map(|name| input.get(*name)?.as_str()).filter(|text| !text.trim().is_empty())
 }
-
-#[cfg(test)]
-mod tests;

@@ -29,6 +29,7 @@ pub(crate) fn wishes(args: &RunArgs, goes_on: bool, around: &Surroundings) -> Re
         trust_hooks,
         no_redact: args.no_redact,
         trust: args.trust.clone().unwrap_or_default(),
+        mcp_config: args.mcp_config.clone(),
         output_schema: args.output_schema.as_deref().map(schema).transpose()?.map(Arc::new),
         tape: args.record.as_deref().map(|path| tape(path, goes_on)).transpose()?,
         cassettes: CASSETTES,

@@ -28,6 +28,8 @@ pub struct Wishes {
     pub no_redact: bool,
     /// What of the repository counts in this run, beside what the user trusts.
     pub trust: RunTrust,
+    /// MCP servers beside those of files: each a file, or JSON.
+    pub mcp_config: Vec<String>,
     /// The schema that the answer must satisfy.
     pub output_schema: Option<Arc<OutputSchema>>,
     /// Where the models' replies are recorded as a cassette.

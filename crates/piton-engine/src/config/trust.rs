@@ -54,6 +54,8 @@ pub enum Kind {
     Command,
     /// A skill, with the files beside it.
     Skill,
+    /// An MCP server: one entry of a file of them.
+    Server,
 }
 
 impl Kind {
@@ -68,6 +70,8 @@ impl Kind {
             (Self::Command, _) => "commands",
             (Self::Skill, 1) => "skill",
             (Self::Skill, _) => "skills",
+            (Self::Server, 1) => "MCP server",
+            (Self::Server, _) => "MCP servers",
         }
     }
 }
@@ -77,7 +81,7 @@ impl Kind {
 pub struct Item {
     /// What it is.
     pub kind: Kind,
-    /// The file it stands in.
+    /// The file it stands in; of a server, with `#` and its name.
     pub path: PathBuf,
     /// The BLAKE3 hash of what counts of it, in hexadecimal.
     pub hash: String,
@@ -97,6 +101,7 @@ impl Item {
             Kind::Agent => format!("agent:{}", self.hash),
             Kind::Command => format!("command:{}", self.hash),
             Kind::Skill => format!("skill:{}", self.hash),
+            Kind::Server => format!("server:{}", self.hash),
         }
     }
 

@@ -12,7 +12,6 @@ use crate::firewall::{EnvFiles, know_settings};
 use crate::hooks::{Gated, HookContext, Hooks, Unasked};
 use crate::prompt::Prompts;
 use crate::settings::Settings;
-use crate::settings::network;
 use crate::store::Stored;
 use piton_core::call::{ToolSpec, Touches};
 use piton_core::event::Event;
@@ -23,12 +22,11 @@ use piton_core::request::Frame;
 use piton_core::secrets::{Depth, Firewall};
 use piton_core::turn::State;
 use piton_models::model::Model;
-use piton_sandbox::Reach;
 use piton_tools::executor::Executor;
 use piton_tools::files::Files;
 use piton_tools::ledger::FileLedger;
 use piton_tools::plan::accesses;
-use piton_tools::spawn::{Confined, Confinement};
+use piton_tools::spawn::Confinement;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -125,21 +123,8 @@ impl Services {
         let Settings { sandbox, env, .. } = &self.settings;
         let Some(sandbox) = sandbox else { return Confinement::Model };
         let path = env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
-        let reach = Reach {
-            backend: sandbox.backend,
-            workspace: workspace.to_path_buf(),
-            write: sandbox.write,
-            home: sandbox.home.clone(),
-            private: self.scratch.join(SANDBOX),
-            path: std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect(),
-            // What commands have printed is read again from there.
-            read: sandbox.read.iter().cloned().chain([self.calls_dir()]).collect(),
-            hidden: sandbox.hidden.clone(),
-            carried: sandbox.carried.clone(),
-            limits: sandbox.limits,
-            network: network(sandbox.egress.as_deref()),
-        };
-        Confinement::Sandbox(Arc::new(Confined { reach, by: sandbox.by.clone(), egress: sandbox.egress.clone() }))
+        // What commands have printed is read again from there.
+        sandbox.confinement(workspace, self.scratch.join(SANDBOX), path, [self.calls_dir()])
     }
 
     /// The files that tools reach in this workspace.
