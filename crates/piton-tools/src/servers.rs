@@ -74,7 +74,7 @@ pub struct Server {
     pub resources: Arc<[ServerResource]>,
     /// Whether its tools stand in the first request instead of behind `tool_search`.
     pub always_load: bool,
-    /// What of it was left out, and why; for people.
+    /// What of it was left out, and why, a sentence each, for people: a tool whose schema is not one, a name that is there twice.
     pub problems: Arc<[String]>,
 }
 
