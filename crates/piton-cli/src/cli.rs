@@ -92,6 +92,12 @@ pub(crate) enum Command {
     /// A skill is a folder with a file SKILL.md, in .piton/skills, .agents/skills, .claude/skills or .opencode/skills of the
     /// repository, in skills beside the configuration, in ~/.agents/skills, ~/.claude/skills or ~/.config/opencode/skills.
     Skill(SkillArgs),
+    /// List, add, test and log in to MCP servers
+    ///
+    /// They are configured in .piton/mcp.json, .mcp.json or opencode.json of the repository, in mcp.json beside the configuration,
+    /// in ~/.claude.json or in ~/.config/opencode/opencode.json (docs/mcp.md).
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// List the presets: the loop rules of five agents as data, each number with its unit and its source
     Presets {
         /// Only this one
@@ -957,6 +963,101 @@ pub(crate) enum SkillCommand {
         /// Its folder, or its SKILL.md
         path: PathBuf,
     },
+}
+
+/// `piton mcp …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// List the servers, where each comes from, and whether it is used
+    List {
+        /// Also list those that another server of the same name comes before
+        #[arg(long)]
+        all: bool,
+        /// Print one JSON object per server
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a server: its tools as they were when it ran last, what has changed since you accepted them, prompts, resources
+    Show {
+        /// The server
+        name: String,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a server to your mcp.json: `piton mcp add NAME COMMAND ARGS…`, an address, or an entry as JSON
+    Add(McpAddArgs),
+    /// Remove a server from your mcp.json
+    Remove {
+        /// The server
+        name: String,
+    },
+    /// Use a server again that was disabled
+    Enable {
+        /// The server
+        name: String,
+    },
+    /// Do without a server, wherever it is configured
+    Disable {
+        /// The server
+        name: String,
+    },
+    /// Start a server (or reach it), list what it offers, and stop it; or call one of its tools
+    Test {
+        /// The server
+        name: String,
+        /// Call this tool with these arguments, a JSON object
+        #[arg(long, num_args = 1..=2, value_names = ["TOOL", "JSON"])]
+        call: Vec<String>,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Accept the tools of a server as they are now; `piton mcp show` shows what has changed
+    Accept {
+        /// The server
+        name: String,
+    },
+    /// Log in to a server by OAuth: opens $BROWSER with the address, or prints it
+    Login {
+        /// The server
+        name: String,
+    },
+    /// Forget the tokens for a server
+    Logout {
+        /// The server
+        name: String,
+    },
+    /// Copy the servers of Cursor, VS Code, Windsurf, Claude Desktop and Codex to your mcp.json
+    Import {
+        /// Only from these files
+        files: Vec<PathBuf>,
+        /// Add them without asking
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+/// `piton mcp add`.
+#[derive(Debug, Args)]
+pub(crate) struct McpAddArgs {
+    /// What it is called: letters, digits, - and _
+    pub(crate) name: String,
+    /// A command with its arguments, an address, or an entry as JSON
+    #[arg(required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND|URL|JSON")]
+    pub(crate) target: Vec<String>,
+    /// A variable for its process. May be repeated
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+    /// A header for every request. May be repeated
+    #[arg(short = 'H', long, value_name = "NAME: VALUE")]
+    pub(crate) header: Vec<String>,
+    /// How it is reached; found out where it is not said
+    #[arg(short, long, value_parser = ["stdio", "http", "sse"])]
+    pub(crate) transport: Option<String>,
+    /// Replace a server of this name
+    #[arg(long)]
+    pub(crate) replace: bool,
 }
 
 /// `piton config …`.

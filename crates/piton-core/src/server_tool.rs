@@ -67,7 +67,9 @@ mod tests {
             is_chosen(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), tool)
         };
         let some = ["read", "mcp__db__query"];
-        assert!(chosen(&some, "read") && chosen(&some, SEARCH) && chosen(&some, CALL) && chosen(&some, "mcp__db__query"));
+        assert!(
+            chosen(&some, "read") && chosen(&some, SEARCH) && chosen(&some, CALL) && chosen(&some, "mcp__db__query")
+        );
         assert!(!chosen(&some, "mcp__db__drop") && !chosen(&some, "bash") && !chosen(&some, READ));
         assert!(chosen(&["call_tool"], "mcp__db__drop") && !chosen(&["read"], "mcp__db__drop"));
     }

@@ -22,6 +22,6 @@ mod system;
 pub use self::environment::environment_note;
 pub use self::instructions::{Instructions, NAMES, Piece, instructions_note};
 pub(crate) use self::notes::{Notes, remember_files, remember_given};
-pub(crate) use self::servers::ServerNotes;
 pub use self::references::{References, Resolved};
+pub(crate) use self::servers::ServerNotes;
 pub use self::system::{SYSTEM_PROMPT, SYSTEM_PROMPT_VERSION, system_prompt};

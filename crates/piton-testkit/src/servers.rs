@@ -182,7 +182,9 @@ impl Servers for PlayedServers {
             match state {
                 None => return Err(format!("there is no server {server}")),
                 Some(ServerState::Ready) => return Ok(()),
-                Some(ServerState::Failed { why, .. }) => return Err(format!("the server {server} cannot be used: {why}")),
+                Some(ServerState::Failed { why, .. }) => {
+                    return Err(format!("the server {server} cannot be used: {why}"));
+                }
                 Some(ServerState::NeedsLogin) => return Err(format!("log in with `piton mcp login {server}`")),
                 Some(ServerState::Known | ServerState::Starting) => {}
             }

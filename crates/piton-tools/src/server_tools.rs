@@ -49,7 +49,9 @@ impl Call {
 
     fn refused(&self, input: &Value) -> Outcome {
         let Some(name) = text_of(input, &NAMES) else {
-            return Outcome::failed(format!("{CALL}: name the tool, as in {{\"name\": \"{PREFIX}server__tool\", \"arguments\": {{}}}}."));
+            return Outcome::failed(format!(
+                "{CALL}: name the tool, as in {{\"name\": \"{PREFIX}server__tool\", \"arguments\": {{}}}}."
+            ));
         };
         let servers: Vec<String> = self.servers.servers().into_iter().map(|server| server.name).collect();
         Outcome::failed(format!(

@@ -178,7 +178,10 @@ async fn a_search_finds_by_words_and_names_and_waits_for_servers_that_start() {
     assert!(text.contains("[the server gone cannot be used: no such program]"), "{text}");
     assert!(text.contains("[the server slow has not answered yet]"), "{text}");
     let text = search("select:mcp__db__list_tables,run_query, nope").await.text;
-    assert!(text.contains("mcp__db__list_tables (server db)") && text.contains("mcp__db__run_query (server db)"), "{text}");
+    assert!(
+        text.contains("mcp__db__list_tables (server db)") && text.contains("mcp__db__run_query (server db)"),
+        "{text}"
+    );
     assert!(text.contains("There is no tool nope."), "{text}");
     let text = search("users").await.text;
     assert!(text.contains("- server db, uri db://tables/users: users The table of users"), "{text}");

@@ -4,7 +4,9 @@ use crate::failure::Result;
 use crate::out::view;
 use crate::settings;
 use crate::surroundings::Surroundings;
+use piton_engine::assemble::entries::State;
 use piton_engine::assemble::keys::{self, Place};
+use piton_engine::assemble::servers::{FoundServer, ServerState, look};
 use piton_engine::assemble::{AssembleError, Machine, cloud, sandbox, server};
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
@@ -39,6 +41,7 @@ pub(crate) async fn doctor(around: &Surroundings) -> Result<u8> {
         line(tool, &found.map_or("not found".to_owned(), |path| path.display().to_string()));
     }
     claude(&config, around);
+    mcp_servers(around);
     match sandbox::available(&around.machine, config.sandbox.backend.unwrap_or_default()) {
         Ok(found) => {
             let without = found.without.map_or_else(String::new, |why| format!(" (no stronger one: {why})"));
@@ -146,6 +149,17 @@ fn first_names(models: &[ListedModel]) -> String {
     if names.is_empty() { String::new() } else { format!(": {}{}", names.join(", "), more.unwrap_or_default()) }
 }
 
+/// MCP servers, each with whether it is used. None is started: `piton mcp test` does that.
+fn mcp_servers(around: &Surroundings) {
+    let found = around.workspace(None).ok().and_then(|here| look(&around.machine, &here, &[], &[]).ok());
+    let found: Vec<FoundServer> =
+        found.into_iter().flatten().filter(|found| found.state != ServerState::As(State::Shadowed)).collect();
+    for found in found {
+        let why = found.entry.as_ref().err().map_or(String::new(), |why| format!(": {}", view::clean(why)));
+        line("mcp", &format!("{} {} in {}{why}", view::clean(&found.name), found.state.word(), found.place()));
+    }
+}
+
 /// Whether sessions can be kept: a folder and a file are made, and removed.
 fn data_folder(folder: &Path) -> bool {
     let written = private::make_folder(folder).and_then(|()| tempfile::NamedTempFile::new_in(folder)?.close());
@@ -194,8 +208,7 @@ fn claude(config: &Config, around: &Surroundings) {
 }
 
 /// Parts of a folder for Claude Code that nothing here reads, and what they are.
-const CLAUDE_PARTS: [(&str, &str); 3] =
-    [(".claude/output-styles", "output styles"), (".claude/rules", "rules"), (".mcp.json", "MCP servers")];
+const CLAUDE_PARTS: [(&str, &str); 2] = [(".claude/output-styles", "output styles"), (".claude/rules", "rules")];
 
 fn line(what: &str, text: &str) {
     view::write_stdout(&format!("{what:<10} {text}\n"));

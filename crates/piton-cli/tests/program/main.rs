@@ -24,6 +24,7 @@ mod foreign;
 mod hooks;
 mod hostile;
 mod inquiry;
+mod mcp;
 mod money;
 mod network;
 mod options;

@@ -187,10 +187,8 @@ pub fn in_force(all: Vec<FoundServer>, notices: &mut Vec<Notice>) -> Vec<Entry> 
         let more = count.checked_sub(MOST_NAMED).filter(|more| *more > 0);
         untrusted.truncate(MOST_NAMED);
         let (servers, them) = if count == 1 { ("server", "it as it is") } else { ("servers", "them as they are") };
-        let (is, more) = (
-            if count == 1 { "is" } else { "are" },
-            more.map_or(String::new(), |more| format!(" and {more} more")),
-        );
+        let (is, more) =
+            (if count == 1 { "is" } else { "are" }, more.map_or(String::new(), |more| format!(" and {more} more")));
         notices.push(Notice::new(format!(
             "{count} MCP {servers} of this repository {is} not used, since you do not trust {them}: {}{more}. `piton trust` shows {}",
             untrusted.join(", "),

@@ -63,7 +63,9 @@ impl Told {
             // What it turns out to be is told then.
             ServerState::Known | ServerState::Starting => return None,
             ServerState::Ready => Fact { tools: tools(server), trouble: None },
-            ServerState::Failed { why, .. } => Fact { tools: told.tools.clone(), trouble: Some(beginning(why, WORDS_CHARS)) },
+            ServerState::Failed { why, .. } => {
+                Fact { tools: told.tools.clone(), trouble: Some(beginning(why, WORDS_CHARS)) }
+            }
             ServerState::NeedsLogin => {
                 let trouble = format!("the user has to log in with `piton mcp login {}`", server.name);
                 Fact { tools: told.tools.clone(), trouble: Some(trouble) }
@@ -80,9 +82,12 @@ impl Told {
         }
         let mut parts = Vec::new();
         parts.extend(before.trouble.is_some().then(|| "it answers again".to_owned()));
-        let added: Vec<&str> = now.tools.keys().filter(|tool| !before.tools.contains_key(*tool)).map(String::as_str).collect();
-        let gone: Vec<&str> = before.tools.keys().filter(|tool| !now.tools.contains_key(*tool)).map(String::as_str).collect();
-        let is_other = |(tool, hash): &(&String, &blake3::Hash)| before.tools.get(*tool).is_some_and(|old| old != *hash);
+        let added: Vec<&str> =
+            now.tools.keys().filter(|tool| !before.tools.contains_key(*tool)).map(String::as_str).collect();
+        let gone: Vec<&str> =
+            before.tools.keys().filter(|tool| !now.tools.contains_key(*tool)).map(String::as_str).collect();
+        let is_other =
+            |(tool, hash): &(&String, &blake3::Hash)| before.tools.get(*tool).is_some_and(|old| old != *hash);
         let other: Vec<&str> = now.tools.iter().filter(is_other).map(|(tool, _)| tool.as_str()).collect();
         if before.tools.is_empty() && !added.is_empty() {
             parts.push(format!("{} {}", tools_counted(added.len()), named(&added)));

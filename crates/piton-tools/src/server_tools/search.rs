@@ -82,8 +82,11 @@ impl Search {
         let began = Instant::now();
         let mut waits: FuturesUnordered<_> = {
             let servers = self.servers.servers();
-            let waited: Vec<String> =
-                servers.iter().filter(|server| is_coming(server) && query.concerns(server)).map(|server| server.name.clone()).collect();
+            let waited: Vec<String> = servers
+                .iter()
+                .filter(|server| is_coming(server) && query.concerns(server))
+                .map(|server| server.name.clone())
+                .collect();
             let wait = |name: String| {
                 let servers = Arc::clone(&self.servers);
                 async move { servers.ready(&name).await }
@@ -280,7 +283,8 @@ fn line(name: &str, description: &str) -> String {
 /// A tool with its schema.
 fn shown_whole(server: &str, tool: &ServerTool) -> String {
     let cut = tool.description.char_indices().nth(DESCRIPTION_CHARS).map(|(at, _)| at);
-    let description = cut.map_or(tool.description.trim().to_owned(), |at| format!("{}…", tool.description[..at].trim()));
+    let description =
+        cut.map_or(tool.description.trim().to_owned(), |at| format!("{}…", tool.description[..at].trim()));
     let head = format!("{} (server {server})\n{description}\n", tool.name);
     let changed = match tool.pin {
         Pin::Same => String::new(),
@@ -326,8 +330,9 @@ impl Tool for Search {
         Query::read(&input.query)?;
         let title = hidden::visible_line(&input.query);
         let shown = title.clone();
-        let question =
-            QuestionDraft::new(move || ("Search the tools of servers?".to_owned(), vec![QuestionBlock::Text { text: shown }]));
+        let question = QuestionDraft::new(move || {
+            ("Search the tools of servers?".to_owned(), vec![QuestionBlock::Text { text: shown }])
+        });
         Ok(Plan::of(Planned { kind: CallKind::Search, title, accesses: Vec::new() }, question))
     }
 

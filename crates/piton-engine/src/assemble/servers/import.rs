@@ -88,7 +88,9 @@ fn spelled(value: &Value) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) => {
             let text = text.replace("${env:", "${");
-            if let Some(what) = ["${input:", "${workspaceFolder", "${config:", "${userHome"].iter().find(|what| text.contains(**what)) {
+            if let Some(what) =
+                ["${input:", "${workspaceFolder", "${config:", "${userHome"].iter().find(|what| text.contains(**what))
+            {
                 return Err(format!("it has `{what}…}}`, which only that program fills in"));
             }
             Value::String(text)
@@ -106,8 +108,10 @@ fn spelled(value: &Value) -> Result<Value, String> {
 fn codex(entry: &Value) -> Result<Value, String> {
     let Value::Object(fields) = entry else { return Err("it is no table".to_owned()) };
     let (mut entry, mut headers) = (Map::new(), Map::new());
-    let variable = |name: &Value| name.as_str().map(|name| format!("${{{name}}}")).ok_or("a variable is no name".to_owned());
-    let millis = |seconds: &Value| seconds.as_f64().map(|seconds| Value::from((seconds * 1000.0).round().max(1.0) as u64));
+    let variable =
+        |name: &Value| name.as_str().map(|name| format!("${{{name}}}")).ok_or("a variable is no name".to_owned());
+    let millis =
+        |seconds: &Value| seconds.as_f64().map(|seconds| Value::from((seconds * 1000.0).round().max(1.0) as u64));
     for (name, value) in fields {
         match name.as_str() {
             "command" | "args" | "env" | "cwd" | "url" | "enabled" => drop(entry.insert(name.clone(), value.clone())),
@@ -168,7 +172,9 @@ mod tests {
             [
                 (
                     "docs".to_owned(),
-                    Ok(json!({"command": "npx", "args": ["-y", "docs"], "startTimeout": 20000, "tools": ["a"], "env": {"TOKEN": "${TOKEN}"}}))
+                    Ok(
+                        json!({"command": "npx", "args": ["-y", "docs"], "startTimeout": 20000, "tools": ["a"], "env": {"TOKEN": "${TOKEN}"}})
+                    )
                 ),
                 ("web".to_owned(), Ok(json!({"url": "https://x", "headers": {"Authorization": "Bearer ${T}"}}))),
             ]

@@ -80,7 +80,9 @@ impl OwnFile {
         let servers = self.whole.entry(SERVERS).or_insert_with(|| Value::Object(Map::new()));
         let servers = servers.as_object_mut().ok_or(format!("`{SERVERS}` of your mcp.json is no object"))?;
         if servers.contains_key(name) && !replaces {
-            return Err(format!("there is a server {name} in your mcp.json already; `piton mcp remove {name}` removes it"));
+            return Err(format!(
+                "there is a server {name} in your mcp.json already; `piton mcp remove {name}` removes it"
+            ));
         }
         servers.insert(name.to_owned(), entry);
         Ok(())

@@ -87,7 +87,8 @@ pub(super) fn entry(raw: &Raw, source: &Source, machine: &Machine, is_trusted: b
     let fields = Fields { fields, machine: is_trusted.then_some(machine) };
     let transport = transport(&fields, source)?;
     let (start_timeout, call_timeout) = timeouts(&fields, source)?;
-    let (tools, without) = (fields.list_or_none("tools")?.or(fields.list_or_none("includeTools")?), fields.list("excludeTools")?);
+    let (tools, without) =
+        (fields.list_or_none("tools")?.or(fields.list_or_none("includeTools")?), fields.list("excludeTools")?);
     let is_off = fields.flag("disabled")?.unwrap_or(false) || fields.flag("enabled")? == Some(false);
     let entry = Entry {
         name,
@@ -181,7 +182,8 @@ fn network(fields: &Fields<'_>, source: &Source) -> Result<Option<Vec<String>>, 
     match (source.origin, fields.flag("sandbox")?) {
         // It is not for a repository to say that it is trusted more.
         (Origin::Project, Some(false)) => {
-            Err("`sandbox` is false, and a server of a repository runs in the sandbox; configure it as your own".to_owned())
+            Err("`sandbox` is false, and a server of a repository runs in the sandbox; configure it as your own"
+                .to_owned())
         }
         (Origin::Project, _) | (_, Some(true)) => Ok(Some(said.unwrap_or_default())),
         (Origin::Flag | Origin::User, _) => Ok(said),
@@ -192,10 +194,15 @@ fn login(fields: &Fields<'_>) -> Result<Login, String> {
     let Some(oauth) = fields.fields.get("oauth") else { return Ok(Login::default()) };
     let Value::Object(oauth) = oauth else {
         // OpenCode's way to say that there is nothing to log in to.
-        return if *oauth == Value::Bool(false) { Ok(Login::default()) } else { Err("`oauth` is no object".to_owned()) };
+        return if *oauth == Value::Bool(false) {
+            Ok(Login::default())
+        } else {
+            Err("`oauth` is no object".to_owned())
+        };
     };
     let fields = Fields { fields: oauth, machine: fields.machine };
-    let either = |one: &str, other: &str| -> Result<Option<String>, String> { Ok(fields.text(one)?.or(fields.text(other)?)) };
+    let either =
+        |one: &str, other: &str| -> Result<Option<String>, String> { Ok(fields.text(one)?.or(fields.text(other)?)) };
     let scopes = match oauth.get("scopes").or(oauth.get("scope")) {
         Some(Value::String(_)) => either("scopes", "scope")?.unwrap_or_default(),
         _ => fields.list("scopes")?.join(" "),
@@ -281,7 +288,9 @@ impl Fields<'_> {
             let value = match value {
                 Value::String(text) => self.fill(text)?,
                 Value::Number(_) | Value::Bool(_) => value.to_string(),
-                Value::Null | Value::Array(_) | Value::Object(_) => return Err(format!("`{key}.{}` is no text", shown(name))),
+                Value::Null | Value::Array(_) | Value::Object(_) => {
+                    return Err(format!("`{key}.{}` is no text", shown(name)));
+                }
             };
             Ok((name.clone(), value))
         };

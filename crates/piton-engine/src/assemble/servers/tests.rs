@@ -65,12 +65,18 @@ fn flags_count_before_what_is_trusted_of_the_repository_and_that_before_the_user
     let tree = Tree::with(&[
         ("repo/sub/.mcp.json", r#"{"mcpServers": {"one": {"command": "a"}, "two": {"command": "a"}}}"#),
         ("repo/.piton/mcp.json", "{\n  \"mcpServers\": {\n    \"two\": {\"command\": \"b\"}\n  }\n}"),
-        ("repo/opencode.jsonc", "{ // mine\n\"mcp\": {\"three\": {\"type\": \"local\", \"command\": [\"c\", \"d\"]}, \"x\": {\"enabled\": false}}}"),
+        (
+            "repo/opencode.jsonc",
+            "{ // mine\n\"mcp\": {\"three\": {\"type\": \"local\", \"command\": [\"c\", \"d\"]}, \"x\": {\"enabled\": false}}}",
+        ),
         (".mcp.json", r#"{"mcpServers": {"outside": {"command": "a"}}}"#),
         ("config/mcp.json", r#"{"mcpServers": {"two": {"command": "own"}}, "disabled": ["four"]}"#),
-        ("home/.claude.json", &format!(
-            r#"{{"mcpServers": {{"two": {{"command": "x"}}, "four": {{"url": "https://x.example"}}}}, "projects": {{"REPO": {{"mcpServers": {{"five": {{"command": "x"}}}}}}}}}}"#
-        )),
+        (
+            "home/.claude.json",
+            &format!(
+                r#"{{"mcpServers": {{"two": {{"command": "x"}}, "four": {{"url": "https://x.example"}}}}, "projects": {{"REPO": {{"mcpServers": {{"five": {{"command": "x"}}}}}}}}}}"#
+            ),
+        ),
     ]);
     let claude = tree.path("home/.claude.json");
     let text = fs::read_to_string(&claude).expect("read").replace("REPO", &tree.path("repo").display().to_string());
@@ -100,7 +106,8 @@ fn flags_count_before_what_is_trusted_of_the_repository_and_that_before_the_user
     let after = tree.look(&[]);
     assert!(after.contains(&"two in force repo/.piton/mcp.json:3".to_owned()), "{after:?}");
     assert!(after.contains(&"two shadowed config/mcp.json:1".to_owned()), "{after:?}");
-    fs::write(tree.path("repo/.piton/mcp.json"), r#"{"mcpServers": {"two": {"command": "b", "args": ["-x"]}}}"#).unwrap();
+    fs::write(tree.path("repo/.piton/mcp.json"), r#"{"mcpServers": {"two": {"command": "b", "args": ["-x"]}}}"#)
+        .unwrap();
     let changed = tree.look(&[]);
     assert!(changed.contains(&"two not trusted repo/.piton/mcp.json:1".to_owned()), "{changed:?}");
     assert!(changed.contains(&"two in force config/mcp.json:1".to_owned()), "{changed:?}");
@@ -116,7 +123,10 @@ fn a_mistake_costs_its_own_entry_and_is_told_with_its_line() {
              \"g\": {\"command\": \"g\", \"timeout\": 0},\n\"good\": {\"command\": \"g\", \"env\": {\"A\": \"${KEY}\", \"B\": 1}}}}",
         ),
         ("repo/.mcp.json", "{\n\"mcpServers\": [}"),
-        ("repo/sub/.mcp.json", r#"{"mcpServers": {"h": {"command": "h", "sandbox": false}, "i": {"command": "${NOPE}"}}}"#),
+        (
+            "repo/sub/.mcp.json",
+            r#"{"mcpServers": {"h": {"command": "h", "sandbox": false}, "i": {"command": "${NOPE}"}}}"#,
+        ),
     ]);
     let lines = tree.look(&["missing.json", "{\"x\": 1}"]);
     assert_eq!(
@@ -140,8 +150,17 @@ fn a_mistake_costs_its_own_entry_and_is_told_with_its_line() {
     let mut notices = Vec::new();
     assert_eq!(in_force(tree.found(&[]), &mut notices).len(), 1);
     let told: Vec<String> = notices.iter().map(ToString::to_string).collect();
-    assert!(told.iter().any(|told| told.contains("the MCP server a of") && told.ends_with("mcp.json:2 is left out: the variable NOPE is not set")), "{told:?}");
-    assert!(told.last().unwrap().starts_with("1 MCP server of this repository is not used, since you do not trust it as it is: i."), "{told:?}");
+    assert!(
+        told.iter().any(|told| told.contains("the MCP server a of")
+            && told.ends_with("mcp.json:2 is left out: the variable NOPE is not set")),
+        "{told:?}"
+    );
+    assert!(
+        told.last()
+            .unwrap()
+            .starts_with("1 MCP server of this repository is not used, since you do not trust it as it is: i."),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -175,7 +194,8 @@ fn what_an_entry_says_is_taken_from_each_programs_words() {
 
 #[test]
 fn the_users_own_file_keeps_what_is_not_changed() {
-    let tree = Tree::with(&[("config/mcp.json", r#"{"mcpServers": {"a": {"command": "x", "note": 1}}, "other": true}"#)]);
+    let tree =
+        Tree::with(&[("config/mcp.json", r#"{"mcpServers": {"a": {"command": "x", "note": 1}}, "other": true}"#)]);
     let mut own = OwnFile::read(&tree.machine()).unwrap();
     assert!(own.add("a", Value::Null, false).unwrap_err().contains("there is a server a"));
     assert!(own.add("a b", Value::Null, false).unwrap_err().contains("`a-b` is"));
