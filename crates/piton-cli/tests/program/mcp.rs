@@ -160,6 +160,8 @@ fn a_repositorys_servers_do_nothing_until_they_are_trusted() {
     let mut entry = entry(&stage, "echo");
     // In its sandbox it sees the workspace.
     stage.workspace.write("server.py", SERVER);
+    // In the sandbox there is no home, in which a version manager may have another one.
+    entry["command"] = json!("/usr/bin/python3");
     entry["args"] = json!(["server.py", "echo"]);
     entry["env"] = json!({"SERVER_LOG": stage.workspace.path().join("log")});
     stage.workspace.write(".mcp.json", json!({"mcpServers": {"repo": entry}}).to_string());
