@@ -113,7 +113,7 @@ impl Client {
                 piton_core::call::Status::Denied,
                 format!(
                     "Not called: the description or schema of {tool} of the MCP server {server} has changed since the user \
-                     knew it. `piton mcp show {server}` shows the difference and lets the user accept it."
+                     knew it. `piton mcp show {server}` shows the difference, `piton mcp accept {server}` accepts it."
                 ),
             )),
         }

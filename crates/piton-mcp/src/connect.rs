@@ -6,6 +6,7 @@ use crate::error::{ConnectError, chain};
 use crate::guard::Guards;
 use crate::host::Host;
 use crate::keep::Era;
+use crate::lines::Lines;
 use crate::probe::Probe;
 use crate::process::{Command, Process};
 use crate::surroundings::Surroundings;
@@ -20,7 +21,6 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions, RoleClient,
     RunningService, ServiceError,
 };
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
 use rmcp::transport::{AuthClient, Transport};
 use serde_json::Value;
@@ -98,7 +98,7 @@ impl Connector {
             std::io::ErrorKind::NotFound => ConnectError::Hopeless(format!("it cannot be started: {error}")),
             _ => ConnectError::Failed(format!("it cannot be started: {error}")),
         })?;
-        let transport = AsyncRwTransport::new_client(output, input).with_max_line_length(MOST_MESSAGE_BYTES);
+        let transport = Lines::new(output, input, MOST_MESSAGE_BYTES);
         match shake_hands(transport, host, era, PROBE).await {
             Ok(service) => connection(service, Some(process)),
             Err(Shaken::IsModern) => {

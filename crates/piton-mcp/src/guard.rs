@@ -80,3 +80,34 @@ impl Drop for Guard {
 
 /// The shared form.
 pub(crate) type Guards = Arc<Guard>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process in a group of its own that does not end by itself.
+    fn sleeper() -> (Child, Pid) {
+        let env = Env::new(BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]));
+        let streams = Streams { stdin: Stdio::null(), stdout: Stdio::null(), stderr: Stdio::null() };
+        let child = Spawn::shell("trap '' TERM HUP; sleep 1000", &env, "/", Confinement::User);
+        let child = child.start(Group::Own, streams).unwrap();
+        let group = Pid::from_child(&child);
+        (child, group)
+    }
+
+    #[test]
+    fn groups_that_are_left_are_killed_and_those_that_are_gone_are_not() {
+        use std::os::unix::process::ExitStatusExt as _;
+        let guard = Guard::default();
+        let ((mut left, left_group), (mut gone, gone_group)) = (sleeper(), sleeper());
+        guard.began(left_group).unwrap();
+        guard.began(gone_group).unwrap();
+        guard.ended(gone_group);
+        // What the kernel does when we are killed.
+        drop(guard);
+        assert_eq!(left.wait().unwrap().signal(), Some(9));
+        assert!(gone.try_wait().unwrap().is_none(), "its number is another's by now");
+        let _ = rustix::process::kill_process_group(gone_group, rustix::process::Signal::KILL);
+        let _ = gone.wait();
+    }
+}

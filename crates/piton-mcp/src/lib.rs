@@ -20,6 +20,7 @@ mod error;
 mod connect;
 mod probe;
 mod sse;
+mod lines;
 mod process;
 mod guard;
 mod login;

@@ -75,7 +75,8 @@ pub async fn login(
     let callback = returned.map_err(|_| "nobody came back from the browser within ten minutes".to_owned())??;
     let AuthorizationCallback { code, csrf_token, issuer: said, .. } = callback;
     manager.exchange_code_for_token_with_issuer(&code, &csrf_token, said.as_deref()).await.map_err(words)?;
-    let scopes = tokens.stored().map(|stored| stored.granted_scopes).unwrap_or_default();
+    let mut scopes = tokens.stored().map(|stored| stored.granted_scopes).unwrap_or_default();
+    scopes.retain(|scope| !scope.is_empty());
     Ok(LoggedIn {
         issuer: text::line(&issuer, 200),
         scopes: scopes.iter().map(|scope| text::line(scope, 100)).collect(),
@@ -153,7 +154,8 @@ async fn scopes(settings: &Login, manager: &AuthorizationManager, tokens: &Token
     if !wanted.is_empty() {
         let granted = tokens.stored().map(|stored| stored.granted_scopes).unwrap_or_default();
         for scope in granted.into_iter().chain(wanted) {
-            if !scopes.contains(&scope) {
+            // Who asks for none is granted one without a name, by some.
+            if !scope.is_empty() && !scopes.contains(&scope) {
                 scopes.push(scope);
             }
         }

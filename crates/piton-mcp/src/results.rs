@@ -95,21 +95,33 @@ impl<'k> Collected<'k> {
             return;
         };
         let size = text::size(content.len());
-        let kind = image_type(&content).filter(|kind| picture_fault(kind, &content).is_none());
-        let is_small = u64::try_from(content.len()).is_ok_and(|bytes| bytes <= IMAGE_BYTES);
-        if let Some(kind) = kind.filter(|_| is_small && self.pictures.len() < MOST_PICTURES) {
+        let kind = image_type(&content);
+        let fault = kind.and_then(|kind| self.fault(kind, &content));
+        if let (Some(kind), None) = (kind, fault) {
             let data = base64::prelude::BASE64_STANDARD.encode(&content);
             self.pictures.push(Picture { media_type: kind.to_owned(), data });
             self.parts.push(format!("[picture{of}: {kind}, {size}]"));
             return;
         }
+        let why = fault.map(|fault| format!(", not shown: {fault}")).unwrap_or_default();
         self.parts.push(match content.len() <= MOST_KEPT_BYTES {
             true => match self.keep.attach(&content, ending(media_type)) {
-                Ok(path) => format!("[{media}{of}, {size}, kept at {}]", path.display()),
-                Err(error) => format!("[{media}{of}, {size}, could not be kept: {error}]"),
+                Ok(path) => format!("[{media}{of}, {size}{why}, kept at {}]", path.display()),
+                Err(error) => format!("[{media}{of}, {size}{why}, could not be kept: {error}]"),
             },
             false => format!("[{media}{of}, {size}, too large to be kept]"),
         });
+    }
+
+    /// Why a picture is not shown.
+    fn fault(&self, kind: &str, content: &[u8]) -> Option<&'static str> {
+        if u64::try_from(content.len()).is_ok_and(|bytes| bytes > IMAGE_BYTES) {
+            return Some("it is larger than models take");
+        }
+        if self.pictures.len() == MOST_PICTURES {
+            return Some("there are too many");
+        }
+        picture_fault(kind, content)
     }
 
     pub(crate) fn content(self) -> ServerContent {

@@ -182,6 +182,7 @@ impl Managed {
             return Ok(link);
         }
         if patience == Patience::Waits
+            && !self.has_been_logged_in()
             && let Some(why) = self.refusal()
         {
             return Err(why);
@@ -215,7 +216,6 @@ impl Managed {
             ServerState::NeedsLogin => Some(needs_login(name)),
             ServerState::Known | ServerState::Starting | ServerState::Ready => None,
         }
-        .filter(|_| !self.has_been_logged_in())
     }
 
     /// Whether a person has logged in since it wanted that.
