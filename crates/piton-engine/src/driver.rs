@@ -22,6 +22,7 @@
 //! This module must not know: which provider, which tool, which front end.
 
 mod asked;
+mod carried;
 mod commands;
 mod filling;
 mod line;
@@ -33,6 +34,7 @@ mod tasks;
 mod unqueue;
 mod watch;
 
+use self::carried::Carried;
 use self::line::Line;
 use self::recorder::Recorder;
 use self::watch::Watch;
@@ -98,6 +100,8 @@ pub(crate) struct Driver {
     requests: Requests,
     /// Who waits for an answer.
     askers: Askers,
+    /// Questions of an earlier process that are still to be asked again.
+    carried: Carried,
     /// What was asked and is done in its order.
     line: Line,
     /// How the turns to come are run, where that was changed while one is under way.
@@ -148,6 +152,7 @@ impl Driver {
             jobs: Jobs::new(),
             requests,
             askers: Askers::default(),
+            carried: Carried::default(),
             line: Line::new(),
             next_settings: None,
         }
@@ -312,6 +317,7 @@ impl Driver {
             }
             _ => {}
         }
+        self.settle_carried(&record.event);
         self.count(&record.event, child.as_ref());
         if let Some(approval) = approval {
             self.leave_plan(approval);
