@@ -314,7 +314,7 @@ fn confinement(call: &CallId, cx: &JobContext<'_>) -> Confinement {
     if accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_))) {
         return Confinement::Model;
     }
-    cx.services.confinement(Path::new(cx.session.workspace()))
+    cx.services.confinement_of(call, Path::new(cx.session.workspace()))
 }
 
 fn start(call: &CallId, cx: &JobContext<'_>) -> Start {
