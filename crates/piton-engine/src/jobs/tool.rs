@@ -287,6 +287,7 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         confinement: confinement(&call.id, cx),
         env: Arc::clone(&services.settings.env),
         firewall: services.firewall.clone(),
+        after_edits: Arc::clone(&services.settings.after_edits),
         limits,
         output_cut: cx.session.policy().calls.output_cut,
     }
