@@ -652,6 +652,9 @@ impl State {
     pub fn question(&self, subject: &Subject) -> Option<Question> {
         match (&self.phase, subject) {
             (Phase::RunningTools(batch, _), Subject::Call(call)) => batch.question(call),
+            (Phase::RunningTools(batch, _), Subject::Host { call, host }) => {
+                batch.question_of_host(call, host).cloned()
+            }
             (Phase::AskingToGoOn(open, _), Subject::GoOn(call)) if open == call => Some(self.work.turn.may_go_on()),
             _ => None,
         }
@@ -844,6 +847,10 @@ impl Phase {
                 work.turn.pay(event);
                 work.turn.note_delegated(event);
                 work.settle(batch.apply(event, work.epoch, record.at_ms), after, record.seq)
+            }
+            (RunningTools(mut batch, after), Event::WriterOpened { .. }) => {
+                batch.forget_hosts();
+                RunningTools(batch, after)
             }
             (phase, event @ Event::SnapshotTaken { .. }) if !matches!(phase, Sealing(_)) => work.put_down(phase, event),
             (phase, event @ Event::HooksRan { .. }) => phase.hooked(work, event, record.seq, record.at_ms),

@@ -122,6 +122,7 @@ pub async fn settings(
         agent: chosen.agent,
         displaced: Displaced { mode: displaced, models: displaced_models },
         tool_limits: config.tool_limits(),
+        after_edits: config.after_edits().0.into(),
         patches: config.tools.apply_patch.unwrap_or_default(),
         takes_snapshots: config.undo.snapshots.unwrap_or(true),
         titles,

@@ -34,7 +34,6 @@ mod tasks;
 mod unqueue;
 mod watch;
 
-use self::carried::Carried;
 use self::line::Line;
 use self::recorder::Recorder;
 use self::watch::Watch;
@@ -44,6 +43,7 @@ use crate::context::{Notes, remember_given};
 use crate::delegate::Nursery;
 use crate::error::{CompactError, EngineError};
 use crate::family::Kin;
+use crate::hosts::Hosts;
 use crate::inbox::{Asked, Asker, Askers, Requests};
 use crate::jobs::{
     End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SideJob, Step, compacted, goodbye, show, take_up,
@@ -53,7 +53,7 @@ use crate::prompt::Prompts;
 use crate::settings::Settings;
 use crate::store::{Log, StoreError, Stored};
 use piton_core::client::{Closed, Live, Report, Request};
-use piton_core::event::{Canceller, Event, Record};
+use piton_core::event::{Canceller, Event, Record, Subject};
 use piton_core::ids::SessionId;
 use piton_core::limits::TITLE_GRACE_MS;
 use piton_core::secrets::Firewall;
@@ -105,10 +105,10 @@ pub(crate) struct Driver {
     requests: Requests,
     /// Who waits for an answer.
     askers: Askers,
-    /// Questions of an earlier process that are still to be asked again.
-    carried: Carried,
     /// What was asked and is done in its order.
     line: Line,
+    /// Connections of commands that wait for a word.
+    hosts: Hosts,
     /// How the turns to come are run, where that was changed while one is under way.
     next_settings: Option<Settings>,
     watch: Watch,
@@ -143,7 +143,8 @@ impl Driver {
         // What it has used so far is known to all of its family before anybody of them goes on.
         kin.begin(stored.id(), session.used(), &session.policy().budget);
         let (family, workspace) = ((nursery, kin), Path::new(session.workspace()));
-        let services = Services::new(settings, world, stored, ledger, (firewall, bus), family, workspace);
+        let (asks, hosts) = Hosts::new();
+        let services = Services::new(settings, world, stored, ledger, (firewall, bus, asks), family, workspace);
         Self {
             memory: Memory::new(prompts, notes, &services.settings, &session),
             services,
@@ -154,8 +155,8 @@ impl Driver {
             jobs: Jobs::new(),
             requests,
             askers: Askers::default(),
-            carried: Carried::default(),
             line: Line::new(),
+            hosts,
             next_settings: None,
         }
     }
@@ -211,6 +212,7 @@ impl Driver {
             self.commit().await?;
             self.start_ready();
             self.answer_waiters();
+            self.hosts.tell_durable();
             let is_busy = self.session.is_in_turn()
                 || self.session.shell().is_open()
                 || self.is_rewinding()
@@ -224,6 +226,7 @@ impl Driver {
                     self.take_request(asked.unwrap_or(Asked::Close));
                 }
                 (key, end) = self.jobs.next() => self.take_end(&key, end).await?,
+                ask = self.hosts.next() => self.host_wanted(ask),
                 // Who is gone will not answer.
                 () = self.services.bus.somebody_left() => {}
             }
@@ -309,7 +312,11 @@ impl Driver {
         match &record.event {
             Event::ContextGiven { items } => items.iter().for_each(|item| remember_given(item, &services.ledger)),
             Event::DeadlinePassed {} => self.pause(false),
+            Event::ApprovalGiven { subject: Subject::Host { call, host }, decision, .. } => {
+                self.hosts.answered(call, host, decision.is_yes());
+            }
             Event::CallSettled { call, outcome } => {
+                self.hosts.over(call);
                 self.line.ran(call, outcome);
                 self.askers.ran(call, outcome);
                 self.leave_if_answered();

@@ -18,6 +18,7 @@ mod error;
 mod handle;
 mod inbox;
 mod firewall;
+mod hosts;
 mod driver;
 mod jobs;
 pub mod clock;

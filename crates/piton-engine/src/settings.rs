@@ -19,6 +19,7 @@ use piton_models::generation::writes_patches;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
 use piton_sandbox::{Carried, Limits, Network, Write};
+use piton_tools::after_edit::AfterEdit;
 use piton_tools::backend::{Backend, Local};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::Snapshots;
@@ -92,6 +93,8 @@ pub struct Settings {
     pub secrets: SecretSettings,
     /// Limits of the tools.
     pub tool_limits: ToolLimits,
+    /// What runs on files that tools have changed.
+    pub after_edits: Arc<[AfterEdit]>,
     /// Whether anything else runs on this tokio runtime that must not wait for the disk. Where nothing does, a step is
     /// some tenths of a millisecond shorter without the way to another thread and back.
     pub shares_runtime: bool,
@@ -247,6 +250,7 @@ impl Settings {
             env: Arc::default(),
             secrets: SecretSettings::default(),
             tool_limits: ToolLimits::default(),
+            after_edits: Arc::default(),
             shares_runtime: true,
             snapshots: None,
             takes_snapshots: true,

@@ -103,6 +103,7 @@ fn context(workspace: &Path) -> ToolContext {
         confinement: Confinement::Model,
         env: Arc::default(),
         firewall: Firewall::off(),
+        after_edits: Arc::default(),
         limits: ToolLimits::default(),
         output_cut: OutputCut::HeadTail { max_chars: 30_000 },
     }

@@ -3,6 +3,7 @@
 //! A tool turns an input into an [`Outcome`]. Whether the call may run at all was decided before it gets here, and
 //! what it may touch is confined elsewhere: nothing in this crate asks a person or reads a rule.
 
+use crate::after_edit::AfterEdit;
 use crate::executor::{Boot, Executor, OutputSink};
 use crate::files::Files;
 use crate::host::{Delegate, Host};
@@ -89,6 +90,8 @@ pub struct ToolContext {
     pub env: Arc<BTreeMap<OsString, OsString>>,
     /// Takes secrets out of what is kept, shown and sent.
     pub firewall: Firewall,
+    /// What runs on files that the call has changed.
+    pub after_edits: Arc<[AfterEdit]>,
     /// How much of everything.
     pub limits: ToolLimits,
     /// How an output is cut that is too long for the model. A tool that can say where it stopped stops before that.

@@ -19,7 +19,7 @@ use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, MAX_UNKNOWN_REPLIES};
 use crate::message::{FinishReason, Message, NoteKind, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::permission::{Action, Ask, Grant, Rule, Rules};
+use crate::permission::{Action, Ask, Grant, NET, Rule, Rules};
 use crate::policy::{CallsTaken, DenialsCounted, LastStep, OnLength, OnUnknown, Policy, StepsCounted};
 use crate::progress::{self, Circle, Compare, NoProgress, Seen, Stuck};
 use crate::question::Decision;
@@ -793,8 +793,27 @@ impl Work {
         Ask { tool, accesses, workspace: &self.workspace, is_confined: !sandbox.is_off(), reach }
     }
 
+    /// A person has allowed what these rules cover, when asked about this.
+    fn grant(&mut self, tool: &str, accesses: &[Access], rules: Rules, at_ms: TimeMs) {
+        let policy = &self.turn.policy;
+        let held = if tool == NET { policy.permission.about_hosts() } else { policy.permission.clone() };
+        let ask = self.ask(tool, accesses);
+        let grant = |rule| Grant { asked_by: held.asked_by(policy.mode, &ask, &rule), rule, at_ms };
+        let grants: Vec<Grant> = rules.0.into_iter().map(grant).collect();
+        self.grants.extend(grants);
+    }
+
     pub(super) fn remember_grant(&mut self, batch: &Batch, event: &Event, at_ms: TimeMs) {
-        let Event::ApprovalGiven { subject: Subject::Call(id), decision, .. } = event else { return };
+        let (id, decision) = match event {
+            Event::ApprovalGiven { subject: Subject::Call(id), decision, .. } => (id, decision),
+            Event::ApprovalGiven { subject: Subject::Host { call, host }, decision, .. } => {
+                if let Some(question) = batch.question_of_host(call, host) {
+                    self.grant(NET, &[Access::Reach(host.clone())], question.grants(decision), at_ms);
+                }
+                return;
+            }
+            _ => return,
+        };
         let Some(call) = batch.call(id) else { return };
         match decision {
             Decision::ApproveForSession | Decision::ApproveLasting(_) => {
@@ -802,12 +821,7 @@ impl Work {
                 let whole_tool = || Rules(vec![Rule::of(&*call.name, Action::Allow)]);
                 let rules = batch.offered_grants(id).unwrap_or_else(whole_tool);
                 let accesses = batch.plan(id).map(|plan| plan.accesses.as_slice()).unwrap_or_default();
-                let policy = &self.turn.policy;
-                let ask = self.ask(&call.name, accesses);
-                let grant =
-                    |rule| Grant { asked_by: policy.permission.asked_by(policy.mode, &ask, &rule), rule, at_ms };
-                let grants: Vec<Grant> = rules.0.into_iter().map(grant).collect();
-                self.grants.extend(grants);
+                self.grant(&call.name, accesses, rules, at_ms);
             }
             // What the model asks a person is no call that needs a yes.
             _ if batch.is_inquiry(id) => {}

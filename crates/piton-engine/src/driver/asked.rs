@@ -3,13 +3,15 @@
 use super::line::{NewPrompt, Waiting};
 use super::{Driver, Stage};
 use crate::error::{EngineError, ShellError};
+use crate::hosts::HostAsk;
 use crate::inbox::{Asked, Asker};
-use crate::jobs::{Called, Key, SideJob, UserMessage, Writer, answer, fork, may_run, title};
+use crate::jobs::{Called, Key, SideJob, UserMessage, Writer, answer, fork, host_asked, host_judged, may_run, title};
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
 use piton_core::ids::{MessageId, Seq, SessionId};
-use piton_core::permission::Rules;
+use piton_core::permission::{Action, Rules};
 use piton_core::question::{Decision, Lasting};
+use piton_core::secrets::Depth;
 use std::path::Path;
 
 /// Messages that may wait for a turn to take them up. A person has a handful; a program that sends more does not listen.
@@ -153,6 +155,32 @@ impl Driver {
         asker.tell(Reply::State { paused });
     }
 
+    /// A command wants to reach a host. Where nobody can be asked it is told no at once.
+    pub(super) fn host_wanted(&mut self, ask: HostAsk) {
+        // A name is looked up where others hear of it: with a secret in it, it is a letter.
+        if self.services.firewall.cleaned(&ask.host, Depth::Everything) != ask.host {
+            return ask.tell(false);
+        }
+        let judged = host_judged(&ask.host, ask.is_listed, &self.context());
+        if judged.action != Action::Ask || !self.services.is_attended() {
+            return ask.tell(judged.action == Action::Allow);
+        }
+        let subject = Subject::Host { call: ask.call.clone(), host: ask.host.clone() };
+        if self.session.question(&subject).is_some() {
+            return self.hosts.wait(ask);
+        }
+        if let Some(said) = self.hosts.said(&ask) {
+            return self.hosts.tell_when_durable(ask, said);
+        }
+        match host_asked(&ask.call, &ask.host, judged, &self.context()) {
+            Some(asked) if self.hosts.may_ask(&ask.call) => {
+                self.hosts.wait(ask);
+                self.record(asked);
+            }
+            Some(_) | None => ask.tell(false),
+        }
+    }
+
     pub(super) fn answered(&mut self, given: Answer, asker: Asker) {
         let Answer { subject, decision, shown } = given;
         if let Subject::Child { session, subject: own } = &subject {
@@ -160,7 +188,7 @@ impl Driver {
             return self.answered_child(session, Request::Answer(answer), asker);
         }
         let Some(open) = self.session.question(&subject) else {
-            let early = self.carried.keep(Answer { subject, decision, shown }, asker);
+            let early = self.line.carried.keep(Answer { subject, decision, shown }, asker);
             return early.into_iter().for_each(|(answer, asker)| self.not_open(answer.subject, asker));
         };
         if shown.is_some_and(|shown| shown != open.shown) {

@@ -40,7 +40,7 @@ impl Driver {
         let unseen = inherit(&mut self.services.hooks, &self.session, &self.services.settings.env);
         let settings = &self.services.settings;
         let (model, fallbacks) = (settings.model.name().to_owned(), settings.fallback_names());
-        self.carried = Carried::of(&self.session);
+        self.line.carried = Carried::of(&self.session);
         self.recorder.resume_turn(self.session.turn());
         let policy = Box::new(self.context().policy());
         self.record(Event::TurnResumed { model, fallbacks, policy });

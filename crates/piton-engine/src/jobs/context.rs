@@ -10,20 +10,22 @@ use crate::delegate::Nursery;
 use crate::family::Kin;
 use crate::firewall::{EnvFiles, know_settings};
 use crate::hooks::{Gated, HookContext, Hooks, Unasked};
+use crate::hosts::{ByRules, Held, HostAsks, OfCall};
 use crate::prompt::Prompts;
-use crate::settings::Settings;
-use crate::settings::network;
+use crate::settings::{Attendance, SandboxSettings, Settings};
 use crate::store::Stored;
 use piton_core::call::{ToolSpec, Touches};
 use piton_core::event::Event;
 use piton_core::hook::HookPoint;
+use piton_core::ids::CallId;
 use piton_core::permission::{Action, Ask, PermissionMode};
 use piton_core::policy::{HookPolicy, Policy};
 use piton_core::request::Frame;
 use piton_core::secrets::{Depth, Firewall};
 use piton_core::turn::State;
+use piton_http::egress::{Egress, Judge};
 use piton_models::model::Model;
-use piton_sandbox::Reach;
+use piton_sandbox::{Backend, Network, Reach};
 use piton_tools::executor::Executor;
 use piton_tools::files::Files;
 use piton_tools::ledger::FileLedger;
@@ -60,6 +62,8 @@ pub(crate) struct Services {
     pub(crate) firewall: Firewall,
     pub(crate) env_files: Arc<EnvFiles>,
     pub(crate) bus: Bus,
+    /// Where connections of running commands ask.
+    pub(crate) hosts: HostAsks,
     /// Who runs subagents, and the session's own place among them.
     pub(crate) nursery: Arc<dyn Nursery>,
     pub(crate) kin: Kin,
@@ -80,7 +84,7 @@ impl Services {
         world: World,
         stored: Stored,
         ledger: Arc<FileLedger>,
-        (firewall, bus): (Firewall, Bus),
+        (firewall, bus, hosts): (Firewall, Bus, HostAsks),
         (nursery, kin): (Arc<dyn Nursery>, Kin),
         workspace: &Path,
     ) -> Self {
@@ -99,6 +103,7 @@ impl Services {
             firewall,
             env_files,
             bus,
+            hosts,
             nursery,
             kin,
         }
@@ -115,10 +120,21 @@ impl Services {
         self.stored.scratch().join(CALLS)
     }
 
-    /// How commands of the model are confined in this workspace.
+    /// How what the model wrote is confined in this workspace.
     pub(crate) fn confinement(&self, workspace: &Path) -> Confinement {
+        let Policy { permission: rules, mode, reach, .. } = &self.settings.policy;
+        self.confined_by(workspace, || Arc::new(ByRules { rules: rules.clone(), mode: *mode, reach: reach.clone() }))
+    }
+
+    /// The same for the command of a call, which may wait until a person has opened a host.
+    pub(crate) fn confinement_of(&self, call: &CallId, workspace: &Path) -> Confinement {
+        self.confined_by(workspace, || Arc::new(OfCall { call: call.clone(), asks: self.hosts.clone() }))
+    }
+
+    fn confined_by(&self, workspace: &Path, judge: impl FnOnce() -> Arc<dyn Judge>) -> Confinement {
         let Settings { sandbox, env, .. } = &self.settings;
         let Some(sandbox) = sandbox else { return Confinement::Model };
+        let egress = self.egress(sandbox).map(|egress| Arc::new(egress.judged_by(judge())));
         let path = env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
         let reach = Reach {
             backend: sandbox.backend,
@@ -132,9 +148,22 @@ impl Services {
             hidden: sandbox.hidden.clone(),
             carried: sandbox.carried.clone(),
             limits: sandbox.limits,
-            network: network(sandbox.egress.as_deref()),
+            network: if egress.is_some() { Network::Proxy } else { Network::None },
         };
-        Confinement::Sandbox(Arc::new(Confined { reach, by: sandbox.by.clone(), egress: sandbox.egress.clone() }))
+        Confinement::Sandbox(Arc::new(Confined { reach, by: sandbox.by.clone(), egress }))
+    }
+
+    /// Whether somebody can be asked.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.settings.attendance == Attendance::Attended || self.bus.is_attended()
+    }
+
+    /// The way out of a sandbox, where there can be one: hosts are listed, a rule opens some, or somebody can be asked.
+    fn egress(&self, sandbox: &SandboxSettings) -> Option<Egress> {
+        let listed = sandbox.egress.as_deref().cloned();
+        let Policy { permission: rules, mode, reach, .. } = &self.settings.policy;
+        let may_open = || self.is_attended() || Held { rules, grants: &[], mode: *mode, reach }.opens_any();
+        listed.or_else(|| (sandbox.backend == Backend::Namespaces && may_open()).then(|| Egress::new(Vec::new())))
     }
 
     /// The files that tools reach in this workspace.

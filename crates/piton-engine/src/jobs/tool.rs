@@ -287,6 +287,7 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         confinement: confinement(&call.id, cx),
         env: Arc::clone(&services.settings.env),
         firewall: services.firewall.clone(),
+        after_edits: Arc::clone(&services.settings.after_edits),
         limits,
         output_cut: cx.session.policy().calls.output_cut,
     }
@@ -314,7 +315,7 @@ fn confinement(call: &CallId, cx: &JobContext<'_>) -> Confinement {
     if accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_))) {
         return Confinement::Model;
     }
-    cx.services.confinement(Path::new(cx.session.workspace()))
+    cx.services.confinement_of(call, Path::new(cx.session.workspace()))
 }
 
 fn start(call: &CallId, cx: &JobContext<'_>) -> Start {

@@ -72,6 +72,7 @@ impl Place {
             confinement: Confinement::Model,
             env,
             firewall: Firewall::off(),
+            after_edits: Arc::default(),
             limits: ToolLimits::default(),
             output_cut: OutputCut::HeadTail { max_chars: TOOL_OUTPUT_CHARS },
         };
