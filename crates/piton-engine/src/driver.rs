@@ -167,7 +167,7 @@ impl Driver {
         loop {
             match self.requests.next().await? {
                 Asked::Close => return None,
-                Asked::LeaveWhenAnswered => self.askers.leave_when_answered(),
+                Asked::LeaveWhenAnswered => self.leave_when_answered(),
                 Asked::Request(request, asker) => return Some((request, asker)),
             }
         }
@@ -289,7 +289,7 @@ impl Driver {
         let record = self.recorder.stage(event, self.services.world.now_ms());
         self.jobs.forget_ready();
         let child = match &record.event {
-            Event::CallSettled { call, .. } => self.session.child(call).cloned(),
+            Event::CallSettled { call, .. } | Event::TaskEnded { task: call, .. } => self.session.child(call).cloned(),
             _ => None,
         };
         self.session.apply(&record);
@@ -302,6 +302,10 @@ impl Driver {
         match &record.event {
             Event::ContextGiven { items } => items.iter().for_each(|item| remember_given(item, &services.ledger)),
             Event::DeadlinePassed {} => self.pause(false),
+            Event::StepFinished { .. } if self.session.awaited_subagents() > 0 => {
+                let subagents = self.session.awaited_subagents();
+                self.services.bus.live(Live::SubagentsAwaited { subagents });
+            }
             Event::CallSettled { call, outcome } => {
                 self.line.ran(call, outcome);
                 self.askers.ran(call, outcome);
@@ -336,9 +340,9 @@ impl Driver {
             | Event::CompactionFailed { .. } => {
                 kin.uses(session.id(), session.used());
             }
-            // Whatever the outcome says of it, its call is over.
-            Event::CallSettled { .. } => {
-                if let Some(child) = child {
+            // Whatever the outcome says of it, its call is over; unless it works on in the background.
+            Event::CallSettled { .. } | Event::TaskEnded { .. } => {
+                if let Some(child) = child.filter(|child| !session.children().any(|open| open == *child)) {
                     kin.uses(session.id(), session.used());
                     kin.forget(child);
                 }

@@ -39,3 +39,4 @@ pub mod control;
 pub mod library;
 pub mod export;
 pub mod otel;
+mod worktree;
