@@ -304,7 +304,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<MessageId>,
     },
-    /// A command in the background is over. Recorded once, by whichever process has the session when that is known.
+    /// A command or a subagent in the background is over. Recorded once, by whichever process has the session when that is known.
     TaskEnded {
         /// Which: the call that started it.
         task: CallId,
@@ -570,7 +570,7 @@ pub enum GivenKind {
     BudgetNear,
     /// There are few steps left.
     StepsNear,
-    /// A command in the background is over.
+    /// A command or a subagent in the background is over.
     TaskEnded,
     /// The model's own todos, of which some are open or which a compaction made it forget.
     Todo,
@@ -951,7 +951,8 @@ impl Event {
                 (asked.usage, asked.cost_micros, asked.at_most)
             }
             Self::CompactionStarted { lost, .. } => (Usage::default(), None, *lost),
-            Self::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. } => return delegated.at_most,
+            Self::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. }
+            | Self::TaskEnded { outcome: Outcome { delegated: Some(delegated), .. }, .. } => return delegated.at_most,
             _ => return Bound::default(),
         };
         let mut used = Bound { tokens: usage.total(), cost_micros };

@@ -52,7 +52,7 @@ use chosen::Chosen;
 use models::{Answers, Source};
 use piton_http::page::PageAddress;
 use piton_models::text_tools;
-use piton_tools::subagent::Subagents;
+use piton_tools::subagent::{Subagents, TaskOutput, TaskStop};
 use piton_tools::toolset::ToolSet;
 use piton_tools::web_fetch::WebFetch;
 use piton_tools::web_search::{Endpoint, WebSearch};
@@ -166,6 +166,7 @@ pub fn tools_of(
     let options = server::http_options(WEB, config, machine)?;
     let tools = tools.with(Arc::new(WebFetch::new(options.clone())));
     let tools = tools.with(Arc::new(Subagents::new(agents.subagents())));
+    let tools = tools.with(Arc::new(TaskOutput)).with(Arc::new(TaskStop));
     let tools = match skills.tool() {
         Some(skills) => tools.with(Arc::new(skills)),
         None => tools,

@@ -175,7 +175,7 @@ impl Driver {
         loop {
             match self.requests.next().await? {
                 Asked::Close => return None,
-                Asked::LeaveWhenAnswered => self.askers.leave_when_answered(),
+                Asked::LeaveWhenAnswered => self.leave_when_answered(),
                 Asked::Request(request, asker) => return Some((request, asker)),
             }
         }
@@ -299,7 +299,7 @@ impl Driver {
         let record = self.recorder.stage(event, self.services.world.now_ms());
         self.jobs.forget_ready();
         let child = match &record.event {
-            Event::CallSettled { call, .. } => self.session.child(call).cloned(),
+            Event::CallSettled { call, .. } | Event::TaskEnded { task: call, .. } => self.session.child(call).cloned(),
             _ => None,
         };
         self.session.apply(&record);
@@ -314,6 +314,10 @@ impl Driver {
             Event::DeadlinePassed {} => self.pause(false),
             Event::ApprovalGiven { subject: Subject::Host { call, host }, decision, .. } => {
                 self.hosts.answered(call, host, decision.is_yes());
+            }
+            Event::StepFinished { .. } if self.session.awaited_subagents() > 0 => {
+                let subagents = self.session.awaited_subagents();
+                self.services.bus.live(Live::SubagentsAwaited { subagents });
             }
             Event::CallSettled { call, outcome } => {
                 self.hosts.over(call);
@@ -351,9 +355,9 @@ impl Driver {
             | Event::CompactionFailed { .. } => {
                 kin.uses(session.id(), session.used());
             }
-            // Whatever the outcome says of it, its call is over.
-            Event::CallSettled { .. } => {
-                if let Some(child) = child {
+            // Whatever the outcome says of it, its call is over; unless it works on in the background.
+            Event::CallSettled { .. } | Event::TaskEnded { .. } => {
+                if let Some(child) = child.filter(|child| !session.children().any(|open| open == *child)) {
                     kin.uses(session.id(), session.used());
                     kin.forget(child);
                 }

@@ -28,6 +28,8 @@ mod reminders;
 mod rewind;
 mod shown;
 mod snapshot;
+mod spill;
+mod subagents;
 mod task;
 mod title;
 mod tool;

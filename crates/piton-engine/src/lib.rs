@@ -40,3 +40,4 @@ pub mod control;
 pub mod library;
 pub mod export;
 pub mod otel;
+mod worktree;

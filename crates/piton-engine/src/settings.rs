@@ -23,6 +23,7 @@ use piton_tools::after_edit::AfterEdit;
 use piton_tools::backend::{Backend, Local};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::Snapshots;
+use piton_tools::subagent;
 use piton_tools::tool::ToolLimits;
 use piton_tools::toolset::ToolSet;
 use schemars::JsonSchema;
@@ -102,6 +103,8 @@ pub struct Settings {
     pub snapshots: Option<Arc<Snapshots>>,
     /// Whether a snapshot is taken before what may change files. Without, an undo takes back what earlier turns changed.
     pub takes_snapshots: bool,
+    /// The agent that runs the session, where another session's call has made it.
+    pub subagent: Option<String>,
     /// Who names a session when its first turn is over; without one, nobody is asked and the first prompt's words do.
     pub titles: Option<Arc<dyn Model>>,
     /// Who sums up a conversation that has become too long; without one, or where that is too small, the session's own
@@ -254,6 +257,7 @@ impl Settings {
             shares_runtime: true,
             snapshots: None,
             takes_snapshots: true,
+            subagent: None,
             titles: None,
             compaction_model: None,
             after_compaction: None,
@@ -296,6 +300,8 @@ impl Settings {
             planning::TOOL => plans,
             // Without commands there are none in the background.
             "bash_output" | "bash_kill" => !permission.forbid("bash"),
+            // Nor without subagents.
+            subagent::OUTPUT | subagent::STOP => self.agent.takes(subagent::NAME) && !permission.forbid(subagent::NAME),
             "edit" | "write" => !takes_patches || specs.iter().all(|spec| spec.name != "apply_patch"),
             _ => true,
         };

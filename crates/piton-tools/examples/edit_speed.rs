@@ -93,6 +93,7 @@ fn context(workspace: &Path) -> ToolContext {
         workspace: workspace.to_path_buf(),
         host: Arc::new(NoSession),
         delegate: None,
+        subordinates: None,
         executor: Arc::new(Runners::new(None, calls.clone())),
         tasks: Arc::default(),
         output: OutputSink::none(),

@@ -6,7 +6,7 @@
 use crate::after_edit::AfterEdit;
 use crate::executor::{Boot, Executor, OutputSink};
 use crate::files::Files;
-use crate::host::{Delegate, Host};
+use crate::host::{Delegate, Host, Subordinates};
 use crate::ledger::FileLedger;
 use crate::plan::{Look, Plan};
 use crate::spawn::Confinement;
@@ -70,9 +70,11 @@ pub struct ToolContext {
     pub host: Arc<dyn Host>,
     /// Who has a subagent answer the call, where it is to be answered so.
     pub delegate: Option<Arc<dyn Delegate>>,
+    /// Its subagents in the background; none where there can be none.
+    pub subordinates: Option<Arc<dyn Subordinates>>,
     /// Runs shell commands.
     pub executor: Arc<dyn Executor>,
-    /// The commands in the background of its session.
+    /// The commands and subagents in the background of its session.
     pub tasks: Arc<Tasks>,
     /// Where output goes while a call is under way.
     pub output: OutputSink,

@@ -23,7 +23,7 @@ impl Driver {
     pub(super) fn take_request(&mut self, asked: Asked) {
         match asked {
             Asked::Request(request, asker) => self.obey(request, asker),
-            Asked::LeaveWhenAnswered => self.askers.leave_when_answered(),
+            Asked::LeaveWhenAnswered => self.leave_when_answered(),
             Asked::Close => {
                 self.pause(false);
                 self.stage = Stage::Closing;
@@ -247,6 +247,12 @@ impl Driver {
         if let Some(task) = title(report.end, &self.context()) {
             self.jobs.put_ready(Key::Side(SideJob::Title), task);
         }
+    }
+
+    /// From here on the session is left as soon as no client of this process waits.
+    pub(super) fn leave_when_answered(&mut self) {
+        self.askers.leave_when_answered();
+        self.services.leaves_when_answered = true;
     }
 
     /// Leaves where no client of this process waits for an answer any more, if that was wanted.

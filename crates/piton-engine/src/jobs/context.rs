@@ -9,7 +9,7 @@ use crate::context::{Instructions, Notes};
 use crate::delegate::Nursery;
 use crate::family::Kin;
 use crate::firewall::{EnvFiles, know_settings};
-use crate::hooks::{Gated, HookContext, Hooks, Unasked};
+use crate::hooks::{Gated, Hook, HookContext, Hooks, Unasked};
 use crate::hosts::{ByRules, Held, HostAsks, OfCall};
 use crate::prompt::Prompts;
 use crate::settings::{Attendance, SandboxSettings, Settings};
@@ -67,6 +67,8 @@ pub(crate) struct Services {
     /// Who runs subagents, and the session's own place among them.
     pub(crate) nursery: Arc<dyn Nursery>,
     pub(crate) kin: Kin,
+    /// Whether the session is left as soon as its client has an answer: then nobody could be told of anything afterwards.
+    pub(crate) leaves_when_answered: bool,
 }
 
 /// What this process keeps of a session beside its state.
@@ -93,7 +95,7 @@ impl Services {
         clean_system(&mut settings, &firewall);
         let calls = stored.scratch().join(CALLS);
         Self {
-            hooks: Hooks::new(&settings.hooks),
+            hooks: Hooks::new(&own_hooks(&settings)),
             executor: settings.backend.executor(&calls),
             files: settings.backend.files(&calls, &Confinement::User),
             settings,
@@ -106,6 +108,7 @@ impl Services {
             hosts,
             nursery,
             kin,
+            leaves_when_answered: false,
         }
     }
 
@@ -187,6 +190,7 @@ impl Services {
             step: session.step(),
             model: model.to_owned(),
             unasked: unasked(settings, frames.own()),
+            subagent: settings.subagent.clone(),
         })
     }
 }
@@ -245,6 +249,7 @@ impl JobContext<'_> {
         let snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
         let unredacted = self.services.firewall.is_off();
         let mut policy = Policy { snapshots, hooks, unredacted, ..settings.narrowed() };
+        policy.waits_for_subagents |= self.services.leaves_when_answered;
         policy.compaction.rules.frame_tokens =
             compaction::frame_tokens(self.memory.frames.own(), settings.model.name());
         policy
@@ -257,6 +262,12 @@ impl JobContext<'_> {
         let model = chain.into_iter().find(|model| model.name() == name)?;
         compaction::full_at(&settings.policy.compaction.rules, &**model)
     }
+}
+
+/// Those that are asked in a session like this one.
+fn own_hooks(settings: &Settings) -> Vec<Arc<dyn Hook>> {
+    let is_subagent = settings.subagent.is_some();
+    settings.hooks.iter().filter(|hook| hook.serves(is_subagent)).cloned().collect()
 }
 
 /// The system prompt and the agent's words are sent, and are in no event.

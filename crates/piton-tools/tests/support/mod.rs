@@ -62,6 +62,7 @@ impl Place {
             workspace: root.join("workspace"),
             host: Arc::new(NoSession),
             delegate: None,
+            subordinates: None,
             executor: runners(Some(runner_program()), &calls_dir),
             tasks: Arc::default(),
             output: OutputSink::none(),
