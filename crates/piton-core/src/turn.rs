@@ -863,15 +863,10 @@ impl Phase {
             (RunningTools(batch, after), event) if event.is_about_calls() => {
                 work.remember_grant(&batch, event, record.at_ms);
                 work.note_call(event, &batch, record.seq, record.at_ms);
-                work.turn.note_snapshot(event);
-                work.turn.pay(event);
-                work.turn.note_delegated(event);
+                work.turn.note_of_calls(event);
                 work.settle(batch.apply(event, work.epoch, record.at_ms), after, record.seq)
             }
-            (RunningTools(mut batch, after), Event::WriterOpened { .. }) => {
-                batch.forget_hosts();
-                RunningTools(batch, after)
-            }
+            (RunningTools(batch, after), Event::WriterOpened { .. }) => RunningTools(batch.without_hosts(), after),
             (phase, event @ Event::SnapshotTaken { .. }) if !matches!(phase, Sealing(_)) => work.put_down(phase, event),
             (phase, event @ Event::HooksRan { .. }) => phase.hooked(work, event, record.seq, record.at_ms),
             (StepOver(after), Event::StepFinished { .. }) => work.after_step(after),
