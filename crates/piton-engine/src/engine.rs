@@ -6,7 +6,7 @@ use crate::clock::World;
 use crate::context::{self, Notes};
 use crate::control::{RemoteSession, Served, Server};
 use crate::delegate::{Opens, Order};
-use crate::driver::{Driver, Setup};
+use crate::driver::{Driver, Folded, Setup};
 use crate::family::Kin;
 use crate::firewall;
 use crate::fork::{self, ForkError};
@@ -16,6 +16,7 @@ use crate::prompt::Prompts;
 use crate::store::sqlite::index::{Index, IndexError};
 use crate::store::sqlite::{SessionDir, SqliteStore};
 use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
+use crate::worktree::Worktree;
 use async_trait::async_trait;
 use piton_core::client::{Closed, Request};
 use piton_core::event::{Event, Origin, Record};
@@ -232,16 +233,14 @@ impl Engine {
         let resumed = if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn };
         let (opened_at, workspace) = (log.head().max(1), PathBuf::from(session.workspace()));
         let served = Served { stored: stored.clone(), bus: bus.clone(), inbox: inbox.weak() };
+        let Memory { prompts, notes, ledger } = memory;
         let setup = Setup {
             world: self.world.clone(),
             stored: stored.clone(),
             log,
-            session,
+            folded: Folded { session, prompts, notes, ledger: Arc::new(ledger) },
             staged: staged.into_iter().map(Arc::new).collect(),
-            prompts: memory.prompts,
-            notes: memory.notes,
             settings,
-            ledger: Arc::new(memory.ledger),
             firewall,
             bus: bus.clone(),
             requests,
@@ -264,8 +263,14 @@ impl Engine {
 
 #[async_trait]
 impl Opens for Engine {
-    async fn open(&self, order: &Order, settings: Settings, may_begin: bool) -> Result<Handle, EngineError> {
-        let Order { child, parent, workspace, kin, goes_on, .. } = order;
+    async fn open(
+        &self,
+        order: &Order,
+        workspace: &Path,
+        settings: Settings,
+        may_begin: bool,
+    ) -> Result<Handle, EngineError> {
+        let Order { child, parent, kin, goes_on, .. } = order;
         if *goes_on {
             let of = self.store.summary(child).await?.parent;
             if !of.is_some_and(|of| of.session == parent.session && of.call.is_some()) {
@@ -282,6 +287,10 @@ impl Opens for Engine {
             }
             opened => opened,
         }
+    }
+
+    fn worktree(&self, order: &Order) -> Worktree {
+        Worktree::new(&self.data_dir, &order.child, &order.workspace, Arc::clone(&order.caller.settings.env))
     }
 
     async fn records(&self, child: &SessionId) -> Vec<Record> {

@@ -94,6 +94,7 @@ fn context(workspace: &Path) -> ToolContext {
         host: Arc::new(NoSession),
         delegate: None,
         server_client: Arc::new(piton_tools::servers::NoClient),
+        subordinates: None,
         executor: Arc::new(Runners::new(None, calls.clone())),
         tasks: Arc::default(),
         output: OutputSink::none(),
@@ -104,6 +105,7 @@ fn context(workspace: &Path) -> ToolContext {
         confinement: Confinement::Model,
         env: Arc::default(),
         firewall: Firewall::off(),
+        after_edits: Arc::default(),
         limits: ToolLimits::default(),
         output_cut: OutputCut::HeadTail { max_chars: 30_000 },
     }

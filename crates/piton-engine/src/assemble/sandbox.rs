@@ -314,7 +314,9 @@ pub fn by_hand(
 ) -> Confinement {
     let Some(write) = write(mode) else { return Confinement::Model };
     let path = OsStr::new(machine.var("PATH").unwrap_or_default());
-    chosen(machine, config, write, backend).confinement(workspace, private, path, [])
+    let settings = chosen(machine, config, write, backend);
+    let egress = settings.egress.clone();
+    settings.confinement(workspace, private, path, [], egress)
 }
 
 fn try_out(machine: &Machine, backend: Backend) -> Result<(), String> {

@@ -63,6 +63,7 @@ impl Place {
             host: Arc::new(NoSession),
             delegate: None,
             server_client: Arc::new(piton_tools::servers::NoClient),
+            subordinates: None,
             executor: runners(Some(runner_program()), &calls_dir),
             tasks: Arc::default(),
             output: OutputSink::none(),
@@ -73,6 +74,7 @@ impl Place {
             confinement: Confinement::Model,
             env,
             firewall: Firewall::off(),
+            after_edits: Arc::default(),
             limits: ToolLimits::default(),
             output_cut: OutputCut::HeadTail { max_chars: TOOL_OUTPUT_CHARS },
         };
