@@ -593,11 +593,30 @@ pub enum Live {
         /// Which of the two.
         paused: bool,
     },
+    /// MCP servers, all of them, since one has another state than before.
+    Servers {
+        /// Each with its state, by name.
+        servers: Vec<ServerNow>,
+    },
     /// The session cannot go on: its journal cannot be written. What is recorded is safe.
     Broken {
         /// What went wrong and what was kept.
         error: String,
     },
+}
+
+/// An MCP server, as it is now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerNow {
+    /// Its name.
+    pub name: String,
+    /// `known`, `starting`, `ready`, `failed` or `needs_login`.
+    pub state: String,
+    /// How many tools it has, as far as is known.
+    pub tools: usize,
+    /// Why it cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// How a turn went.

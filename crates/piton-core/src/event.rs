@@ -692,13 +692,20 @@ pub enum Subject {
         /// What it asks there.
         subject: Box<Subject>,
     },
+    /// What an MCP server asks while a call of its tool runs. On record together with its answer.
+    Elicited {
+        /// The call.
+        call: CallId,
+        /// Counts what is asked during it, from 1.
+        number: u32,
+    },
 }
 
 impl Subject {
     /// The call that it is about, in the session that asks.
     pub fn call(&self) -> &CallId {
         match self {
-            Self::Call(call) | Self::GoOn(call) | Self::Host { call, .. } => call,
+            Self::Call(call) | Self::GoOn(call) | Self::Host { call, .. } | Self::Elicited { call, .. } => call,
             Self::Child { subject, .. } => subject.call(),
         }
     }
@@ -922,6 +929,8 @@ impl Event {
             | Self::CallRequested { .. }
             | Self::Delegated { .. }
             | Self::ServerTask { .. }
+            | Self::ApprovalAsked { subject: Subject::Elicited { .. }, .. }
+            | Self::ApprovalGiven { subject: Subject::Elicited { .. }, .. }
             | Self::GrantsRevoked { .. }
             | Self::MessageUnqueued { .. }
             | Self::SettingsChanged { .. }

@@ -152,8 +152,8 @@ impl Children {
 fn tell(published: &Published, order: &Order, output: &OutputSink) {
     match published {
         Published::Now(now) => order.bus.child_wants(&order.child, marked(now.wanted.clone(), order)),
-        Published::Wanted(wanted) => order.bus.child_wants_more(marked(vec![wanted.clone()], order)),
-        Published::Withdrawn(subject) => order.bus.child_wants_less(&of_child(subject.clone(), order)),
+        Published::Wanted(wanted) => order.bus.wants_more(marked(vec![wanted.clone()], order)),
+        Published::Withdrawn(subject) => order.bus.no_longer_wants(&of_child(subject.clone(), order)),
         Published::Recorded(record) => {
             if let Event::CallRequested { plan: Some(plan), .. } = &record.event {
                 output.push(&format!("{}\n", plan.title));

@@ -74,6 +74,9 @@ pub enum CommandError {
         /// Its file.
         file: PathBuf,
     },
+    /// A prompt of a server that it does not give.
+    #[error("{0}")]
+    Server(String),
     /// What is trusted cannot be looked up.
     #[error("{0}")]
     Trust(String),

@@ -16,6 +16,7 @@ mod files;
 mod instructions;
 mod notes;
 mod references;
+mod resources;
 mod servers;
 mod system;
 
@@ -23,5 +24,5 @@ pub use self::environment::environment_note;
 pub use self::instructions::{Instructions, NAMES, Piece, instructions_note};
 pub(crate) use self::notes::{Notes, remember_files, remember_given};
 pub use self::references::{References, Resolved};
-pub(crate) use self::servers::ServerNotes;
+pub(crate) use self::servers::{ServerNotes, servers_now};
 pub use self::system::{SYSTEM_PROMPT, SYSTEM_PROMPT_VERSION, system_prompt};

@@ -37,6 +37,7 @@ mod watch;
 
 use self::line::Line;
 use self::recorder::Recorder;
+use self::servers::ServersWatched;
 use self::watch::Watch;
 use crate::bus::Bus;
 use crate::clock::World;
@@ -45,7 +46,7 @@ use crate::delegate::Nursery;
 use crate::error::{CompactError, EngineError};
 use crate::family::Kin;
 use crate::hosts::Hosts;
-use crate::inbox::{Asked, Asker, Askers, Requests};
+use crate::inbox::{Asked, Asker, Askers, Requests, WeakInbox};
 use crate::jobs::{
     End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SideJob, Step, compacted, goodbye, show, take_up,
     watched, window_learned, with_reminders,
@@ -82,6 +83,8 @@ pub(crate) struct Setup {
     pub(crate) firewall: Firewall,
     pub(crate) bus: Bus,
     pub(crate) requests: Requests,
+    /// The way back to this driver, for calls that run.
+    pub(crate) inbox: WeakInbox,
     pub(crate) nursery: Arc<dyn Nursery>,
     pub(crate) kin: Kin,
 }
@@ -113,8 +116,8 @@ pub(crate) struct Driver {
     /// How the turns to come are run, where that was changed while one is under way.
     next_settings: Option<Settings>,
     watch: Watch,
-    /// Whether the session's MCP servers were started.
-    has_servers: bool,
+    /// Who tells of the session's MCP servers, once these were started.
+    servers_watched: ServersWatched,
 }
 
 /// Whether the driver starts anything new.
@@ -140,6 +143,7 @@ impl Driver {
             firewall,
             bus,
             requests,
+            inbox,
             nursery,
             kin,
         } = setup;
@@ -147,7 +151,7 @@ impl Driver {
         kin.begin(stored.id(), session.used(), &session.policy().budget);
         let (family, workspace) = ((nursery, kin), Path::new(session.workspace()));
         let (asks, hosts) = Hosts::new();
-        let services = Services::new(settings, world, stored, ledger, (firewall, bus, asks), family, workspace);
+        let services = Services::new(settings, world, stored, ledger, (firewall, bus, inbox, asks), family, workspace);
         Self {
             memory: Memory::new(prompts, notes, &services.settings, &session),
             services,
@@ -161,7 +165,7 @@ impl Driver {
             line: Line::new(),
             hosts,
             next_settings: None,
-            has_servers: false,
+            servers_watched: None,
         }
     }
 
@@ -181,6 +185,8 @@ impl Driver {
                 Asked::Close => return None,
                 Asked::LeaveWhenAnswered => self.leave_when_answered(),
                 Asked::Request(request, asker) => return Some((request, asker)),
+                // No call runs yet.
+                Asked::Record(..) => {}
             }
         }
     }
@@ -483,8 +489,9 @@ impl Driver {
             let watched = watched(&self.context());
             self.record_all(watched);
         }
-        let Self { recorder, services, session, .. } = self;
+        let Self { recorder, services, session, servers_watched, .. } = self;
         recorder.close(&services.bus, &session, services.world.now_ms()).await;
+        drop(servers_watched);
         servers::close(&services).await;
         services.bus.close(Closed::Left);
     }

@@ -244,6 +244,7 @@ impl Engine {
             firewall,
             bus: bus.clone(),
             requests,
+            inbox: inbox.weak(),
             nursery: Arc::new(Children::of(Arc::new(self.clone()))),
             kin,
         };

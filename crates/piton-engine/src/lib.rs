@@ -11,6 +11,7 @@ pub mod agents;
 pub mod skills;
 mod family;
 mod delegate;
+mod elicit;
 mod children;
 mod list_file;
 pub mod standing;

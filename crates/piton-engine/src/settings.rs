@@ -3,12 +3,13 @@
 
 use crate::agents::{Agent, Agents};
 use crate::commands::Commands;
-use crate::context;
+use crate::context::{self, servers_now};
 use crate::history::default_tools;
 use crate::hooks::Hook;
 use crate::skills::Skills;
 use crate::standing::Standing;
 use piton_core::call::ToolSpec;
+use piton_core::client::ServerNow;
 use piton_core::configure::{Configure, PLAN, is_every};
 use piton_core::effort::Effort;
 use piton_core::inquiry::planning;
@@ -245,177 +246,6 @@ impl SandboxSettings {
 }
 
 /// Whether somebody is there to approve calls.
-    pub attendance: Attendance,
-    /// Whether the model is told that it can ask the person (`ask_user`). Where nobody answers a question after all, its defaults
-    /// count; this is for sessions in which nobody ever will.
-    pub asks_people: bool,
-    /// The system prompt.
-    pub system: Arc<str>,
-    /// Where calls act. The default is this machine without a runner: shell commands cannot be run.
-    pub backend: Arc<dyn Backend>,
-    /// What the commands of the model can reach; without it, all that the user can.
-    pub sandbox: Option<SandboxSettings>,
-    /// The environment that tools' processes get. Keys do not belong in it.
-    pub env: Arc<BTreeMap<OsString, OsString>>,
-    /// Which secrets are known, and whether they are taken out of what is kept, shown and sent.
-    pub secrets: SecretSettings,
-    /// Limits of the tools.
-    pub tool_limits: ToolLimits,
-    /// What runs on files that tools have changed.
-    pub after_edits: Arc<[AfterEdit]>,
-    /// Whether anything else runs on this tokio runtime that must not wait for the disk. Where nothing does, a step is
-    /// some tenths of a millisecond shorter without the way to another thread and back.
-    pub shares_runtime: bool,
-    /// Where the workspace is put down before it is changed, so that turns can be taken back; without it, they cannot.
-    pub snapshots: Option<Arc<Snapshots>>,
-    /// Whether a snapshot is taken before what may change files. Without, an undo takes back what earlier turns changed.
-    pub takes_snapshots: bool,
-    /// The agent that runs the session, where another session's call has made it.
-    pub subagent: Option<String>,
-    /// Who names a session when its first turn is over; without one, nobody is asked and the first prompt's words do.
-    pub titles: Option<Arc<dyn Model>>,
-    /// Who sums up a conversation that has become too long; without one, or where that is too small, the session's own
-    /// model.
-    pub compaction_model: Option<Arc<dyn Model>>,
-    /// Where the plans of plan mode are kept; without it, or where that says so, in the session's folder.
-    pub plan_folder: Option<PlanFolder>,
-    /// What the model is told anew after that, beside the summary.
-    pub after_compaction: Option<AfterCompaction>,
-    /// What watches the loop and may change what it does, in order.
-    pub hooks: Vec<Arc<dyn Hook>>,
-    /// Words in front of the first message in a workspace, for the model only.
-    pub environment_note: Option<String>,
-    /// Where instruction files are looked for, for the model; without it, none are read.
-    pub instructions: Option<context::Instructions>,
-    /// Where rules are kept that hold beyond a session; without it, an "always" is for the session.
-    pub standing: Option<Arc<Standing>>,
-    /// The effort that a client has switched the session to; without one, each model has its own.
-    pub effort: Option<Effort>,
-    /// Who opens the models that a client switches the session to; without it, the session keeps these.
-    pub model_source: Option<Arc<dyn ModelSource>>,
-}
-
-/// What holds again when a session is run by another agent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Displaced {
-    /// The permission mode; none: the agent has not changed it.
-    pub mode: Option<PermissionMode>,
-    /// The names of the models; none: the agent has not changed them.
-    pub models: Option<String>,
-}
-
-/// Which secrets are known to a session from its beginning. What looks like one is found in any case.
-#[derive(Clone)]
-pub struct SecretSettings {
-    /// Whether secrets are taken out.
-    pub redact: bool,
-    /// Names and values, beside those of `.env*` files of the workspace and of the environment of tools' processes.
-    pub values: Arc<[(String, String)]>,
-    /// Files that hold credentials. One that is not there is passed over.
-    pub files: Vec<PathBuf>,
-}
-
-impl Default for SecretSettings {
-    fn default() -> Self {
-        Self { redact: true, values: Arc::default(), files: Vec::new() }
-    }
-}
-
-/// Opens models by their names, for clients that switch a session to them ([`piton_core::client::Request::Configure`]).
-pub trait ModelSource: Send + Sync {
-    /// Opens the models of these names (`a/x,b/y`), which think as much as is said, if it is; or says why they cannot be
-    /// asked. May block its thread.
-    fn open(&self, names: &str, effort: Option<Effort>) -> Result<OpenedModels, String>;
-}
-
-/// Models that were opened, and what goes with them.
-#[derive(Clone)]
-pub struct OpenedModels {
-    /// The model that is asked.
-    pub model: Arc<dyn Model>,
-    /// Who is asked in its place, in order.
-    pub fallbacks: Vec<Arc<dyn Model>>,
-    /// The system prompt for that model, where it is another.
-    pub system: Option<Arc<str>>,
-    /// The environment of tools' processes, without the keys of these models, where it is another.
-    pub env: Option<Arc<BTreeMap<OsString, OsString>>>,
-    /// How often failed calls of these models are made again, where that is another number.
-    pub retry: Option<RetryPolicies>,
-    /// What a person should know of them.
-    pub notices: Vec<String>,
-}
-
-impl OpenedModels {
-    /// This model, and nothing else that changes with it.
-    pub fn only(model: Arc<dyn Model>) -> Self {
-        Self { model, fallbacks: Vec::new(), system: None, env: None, retry: None, notices: Vec::new() }
-    }
-
-    /// Their names: `a/x,b/y`.
-    pub(crate) fn names(&self) -> String {
-        let all = std::iter::once(&self.model).chain(&self.fallbacks);
-        all.map(|model: &Arc<dyn Model>| model.name()).collect::<Vec<_>>().join(",")
-    }
-}
-
-/// What the commands of the model can reach, whichever session they are of. The rest follows from the workspace, the `PATH` of
-/// the tools and the session's own folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SandboxSettings {
-    /// What holds them to it.
-    pub backend: piton_sandbox::Backend,
-    /// Whether they may change the workspace.
-    pub write: Write,
-    /// The user's home, which is not there for them.
-    pub home: PathBuf,
-    /// Folders that they may read besides.
-    pub read: Vec<PathBuf>,
-    /// Folders that they never see, wherever these lie.
-    pub hidden: Vec<PathBuf>,
-    /// Of the user's settings, as files of their own home.
-    pub carried: Vec<Carried>,
-    /// What they may use of the machine.
-    pub limits: Limits,
-    /// The hosts that are open to them; without it, none is.
-    pub egress: Option<Arc<Egress>>,
-    /// Who makes the sandbox.
-    pub by: RunnerCommand,
-}
-
-impl SandboxSettings {
-    /// The sandbox of commands in this workspace, with home, `/tmp` and caches in the folder `private`, more that they may read, and a way
-    /// out where there is one.
-    pub(crate) fn confinement(
-        &self,
-        workspace: &Path,
-        private: PathBuf,
-        path: &OsStr,
-        read: impl IntoIterator<Item = PathBuf>,
-        egress: Option<Arc<Egress>>,
-    ) -> Confinement {
-        let reach = Reach {
-            backend: self.backend,
-            workspace: workspace.to_path_buf(),
-            write: self.write,
-            home: self.home.clone(),
-            private,
-            path: std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect(),
-            read: self.read.iter().cloned().chain(read).collect(),
-            hidden: self.hidden.clone(),
-            carried: self.carried.clone(),
-            limits: self.limits,
-            network: if egress.is_some() { Network::Proxy } else { Network::None },
-        };
-        Confinement::Sandbox(Arc::new(Confined { reach, by: self.by.clone(), egress }))
-    }
-}
-
-/// What follows from the hosts that are open for the sandbox itself.
-fn network(egress: Option<&Egress>) -> Network {
-    if egress.is_some() { Network::Proxy } else { Network::None }
-}
-
-/// Whether somebody is there to approve calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attendance {
     /// Somebody will come: questions stay open until [`Handle::answer`](crate::handle::Handle::answer).
@@ -509,6 +339,11 @@ impl Settings {
             ToolFields::Piton if specs.iter().all(|spec| is_offered(&spec)) => specs,
             fields => specs.iter().filter(is_offered).map(|spec| fields.tell(spec)).collect(),
         }
+    }
+
+    /// Its MCP servers, as they are now.
+    pub fn servers(&self) -> Vec<ServerNow> {
+        self.tools.servers().map(|servers| servers_now(&**servers)).unwrap_or_default()
     }
 
     /// The rules of its turns, with what its agent takes from them.

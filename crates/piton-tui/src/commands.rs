@@ -14,7 +14,7 @@ pub struct Command {
 }
 
 /// Piton's own: name, what may follow, what it does.
-const OWN: [(&str, &str, &str); 34] = [
+const OWN: [(&str, &str, &str); 35] = [
     ("help", "", "keys and commands"),
     ("model", "[PROVIDER/NAME]", "ask another model"),
     ("agent", "[NAME]", "have another agent run the session"),
@@ -39,6 +39,7 @@ const OWN: [(&str, &str, &str); 34] = [
     ("agents", "", "the subagents, and what each does"),
     ("transcript", "", "the whole session, with times and models"),
     ("permissions", "", "the rules in force"),
+    ("mcp", "", "MCP servers: what they are doing, and their tools"),
     ("trust", "", "what this repository brings along"),
     ("config", "", "the settings in force, and where each comes from"),
     ("theme", "[ansi|dark|light|colourblind|none]", "other colours"),

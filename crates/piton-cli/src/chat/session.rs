@@ -93,6 +93,7 @@ impl<'a> Chat<'a> {
     /// Tells the face how the next turn will be run.
     pub(super) fn know(&mut self, settings: &Settings) {
         self.facts = facts_of(settings, &self.facts);
+        self.servers = settings.tools.servers().cloned();
         self.tell_facts();
     }
 
@@ -177,6 +178,7 @@ impl<'a> Chat<'a> {
                 _ => {
                     let ready = prepared(&self.place, &mut self.wishes, self.engine, self.around).await?;
                     self.facts = facts_of(&ready.settings, &self.facts);
+                    self.servers = ready.settings.tools.servers().cloned();
                     ready.open(self.engine, &mut upkeep).await?
                 }
             };

@@ -17,7 +17,7 @@ use crate::surroundings::Surroundings;
 use anstyle::{AnsiColor, Style};
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use piton_core::call::{CallKind, Status};
-use piton_core::client::{CheckRun, Compacted, Live, Published, Report};
+use piton_core::client::{CheckRun, Compacted, Live, Published, Report, ServerNow};
 use piton_core::event::{Direction, Event, GivenKind, Record, Rewind, Touched, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
 use piton_core::message::Part;
@@ -30,7 +30,7 @@ use piton_core::task::over;
 use piton_core::todo::{TodoItem, TodoStatus};
 use piton_engine::export::words;
 use screen::Screen;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Instant;
@@ -49,6 +49,8 @@ const SNAPSHOT: &str = "taking a snapshot for undo";
 const MOST_OF_GIST: usize = 32;
 /// Bytes of a line without an end that are kept.
 const MOST_OF_LINE: usize = 4096;
+/// Characters of the reason why a server cannot be used.
+const MOST_OF_REASON: usize = 300;
 /// What a miss of the cache must cost in a run, in millionths of a dollar, for the run to tell of it: five cents.
 pub(crate) const MISS_WORTH_TELLING_MICROS: u64 = 50_000;
 
@@ -105,6 +107,8 @@ pub(crate) struct TextView {
     untold: Option<String>,
     /// Whether it was said in this step that a summary is asked for.
     told_of_summary: bool,
+    /// MCP servers of which it was said that they cannot be used.
+    told_of_servers: BTreeSet<String>,
     spoke: bool,
     /// Notices about undo that were shown.
     noticed: Vec<String>,
@@ -131,6 +135,7 @@ impl TextView {
             newest_line: String::new(),
             untold: None,
             told_of_summary: false,
+            told_of_servers: BTreeSet::new(),
             spoke: false,
             noticed: Vec::new(),
             frame: 0,
@@ -345,9 +350,19 @@ impl TextView {
                 self.aside(&format!("{YELLOW}paused: running calls finish first{YELLOW:#}"));
             }
             Live::Paused { paused: false } => self.aside("continued"),
+            Live::Servers { servers } => self.show_servers(servers),
             // The run ends with this error, and says so.
             Live::Broken { .. } => self.waiting_for = None,
             _ => {}
+        }
+    }
+
+    /// Each server that cannot be used is told of once.
+    fn show_servers(&mut self, servers: &[ServerNow]) {
+        for ServerNow { name, why, .. } in servers {
+            let Some(why) = why.as_ref().filter(|_| self.told_of_servers.insert(name.clone())) else { continue };
+            let why: String = why.chars().take(MOST_OF_REASON).collect();
+            self.aside(&format!("{YELLOW}the MCP server {} cannot be used: {}{YELLOW:#}", clean(name), clean(&why)));
         }
     }
 

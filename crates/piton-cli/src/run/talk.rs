@@ -73,6 +73,7 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
             // A session in which nothing is said is none.
             talk.input.first_words(&mut talk.shown).await?;
         }
+        let servers = prepared.settings.servers();
         // Another process was faster: then it is there that we speak.
         let Some(session) = prepared.open(engine, upkeep).await? else { continue };
         // Of a new place the model hears with the next message.
@@ -83,7 +84,7 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
         for words in order.wishes.kept().words() {
             talk.shown.note(&format!("this session uses {words}, set with `piton session mode`, `effort` or `tools`"));
         }
-        talk.shown.opened(session.id(), &agent);
+        talk.shown.opened(session.id(), &agent, &servers);
         return here(session, &mut talk).await;
     }
 }

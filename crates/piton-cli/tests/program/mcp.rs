@@ -58,7 +58,7 @@ for line in sys.stdin:
 "#;
 
 fn call(name: &str, input: &Value) -> Value {
-    json!({"calls": [{"name": name, "input": input}]})
+    json!({"tools": [{"name": name, "args": input}]})
 }
 
 /// A stage whose user has a server `echo`, which keeps a log.
@@ -316,4 +316,41 @@ fn a_tool_that_changes_its_words_is_not_called_until_that_is_accepted() {
     mcp(&["accept", "echo"]).expect_code(0).expect_said(&["Accepted 1 tool of echo."]);
     let third = Stage { provider: piton_testkit::FakeProvider::start(script), ..second };
     assert_eq!(third.run(&["go"]).expect_code(0).outcomes()[0]["text"], "You said x.");
+}
+
+#[test]
+fn prompts_are_commands_and_resources_references() {
+    let stage = stage(json!([{"text": "one"}, {"text": "two"}]));
+    stage.run(&["/mcp__echo__greet Ann Lee"]).expect_code(0);
+    let sent = stage.provider.requests()[0].body["messages"].to_string();
+    assert!(sent.contains("Greet Ann Lee kindly."), "{sent}");
+    stage.run(&["Read @echo:note://one, please."]).expect_code(0);
+    let sent = stage.provider.requests()[1].body["messages"].to_string();
+    assert!(sent.contains("the note's words") && sent.contains("uri=\\\"note://one\\\""), "{sent}");
+    stage
+        .run(&["/mcp__echo__nope"])
+        .expect_code(1)
+        .expect_said(&["the server echo has no such prompt; it has /mcp__echo__greet"]);
+}
+
+#[test]
+fn programs_hear_which_servers_there_are_and_what_becomes_of_them() {
+    let stage = stage(json!([call("tool_search", &json!({"query": "select:mcp__echo__echo"})), {"text": "done"}]));
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert_eq!(ran.all("opened")[0]["servers"], json!([{"name": "echo", "state": "known", "tools": 0}]));
+    let states: Vec<Value> = ran.all("servers").iter().map(|line| line["servers"][0]["state"].clone()).collect();
+    assert!(states.contains(&json!("ready")), "{states:?}");
+}
+
+#[test]
+fn the_examples_work() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/mcp");
+    let stage = Stage::new(json!([]));
+    for (program, file) in [("python3", "server.py"), ("node", "server.mjs")] {
+        let path = format!("{examples}/{file}");
+        assert!(std::fs::read_to_string(&path).unwrap().lines().count() < 60, "{file}");
+        Ran::of(stage.piton(&["mcp", "add", "--replace", "words", program, &path])).expect_code(0);
+        let call = ["mcp", "test", "words", "--call", "count_words", r#"{"text": "a b  c"}"#];
+        Ran::of(stage.piton(&call)).expect_code(0).expect_stdout(&["3 words"]);
+    }
 }

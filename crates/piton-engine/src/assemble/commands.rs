@@ -3,12 +3,14 @@
 use super::entries::{self, At, Entry, Files, Found, Places, State};
 use super::machine::Machine;
 use super::notice::Notice;
-use super::skills;
 use super::trouble::Trouble;
+use super::{servers, skills};
 use crate::commands::{Command, CommandError, Commands, Expanded, is_name};
 use crate::config::trust::{Item, Kind};
 use crate::skills::Skills;
+use piton_core::server_tool;
 use piton_core::template::Piece;
+use piton_tools::servers::Servers;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,12 +48,17 @@ struct OfMachine {
     trusted: Vec<Item>,
     /// Skills are said like them.
     skills: Arc<Skills>,
+    /// So are the prompts of servers.
+    servers: Option<Arc<dyn Servers>>,
 }
 
 impl Commands for OfMachine {
     fn expand(&self, name: &str, words: &str, workspace: &Path) -> Result<Expanded, CommandError> {
         if !is_name(name) {
             return Err(CommandError::Name(name.to_owned()));
+        }
+        if let Some(said) = self.servers.as_ref().and_then(|servers| servers::prompt(servers, name, words)) {
+            return said;
         }
         let all = look(&self.machine, workspace, &self.trusted);
         let all = all.map_err(|error| CommandError::Trust(error.to_string()))?;
@@ -86,11 +93,12 @@ pub(super) fn of_session(
     machine: &Machine,
     workspace: &Path,
     trusted: &[Item],
-    skills: &Arc<Skills>,
+    (skills, servers): (&Arc<Skills>, Option<Arc<dyn Servers>>),
     notices: &mut Vec<Notice>,
 ) -> Result<Arc<dyn Commands>, Trouble> {
     entries::in_force(look(machine, workspace, trusted)?, notices);
-    Ok(Arc::new(OfMachine { machine: machine.clone(), trusted: trusted.to_vec(), skills: Arc::clone(skills) }))
+    let (machine, trusted, skills) = (machine.clone(), trusted.to_vec(), Arc::clone(skills));
+    Ok(Arc::new(OfMachine { machine, trusted, skills, servers }))
 }
 
 /// Whether somebody has written a command or a skill that this name could mean, trusted or not.
@@ -99,6 +107,13 @@ pub fn is_there(name: &str, machine: &Machine, workspace: &Path) -> Result<(), C
         return Err(CommandError::Name(name.to_owned()));
     }
     let unknown = |error: Trouble| CommandError::Trust(error.to_string());
+    // Which prompts a server has, it says when it is asked.
+    if let Some(server) = server_tool::server_of(name) {
+        let servers = servers::look(machine, workspace, &[], &[]).map_err(unknown)?;
+        if servers.iter().any(|found| found.name == server) {
+            return Ok(());
+        }
+    }
     let all = look(machine, workspace, &[]).map_err(unknown)?;
     let (name, mut known) = match choose(name, &all) {
         // A run may trust it.

@@ -8,11 +8,13 @@ mod file;
 pub mod import;
 mod json;
 mod own;
+mod prompt;
 mod read;
 mod session;
 mod variables;
 
 pub use self::own::{OwnFile, own_file};
+pub(super) use self::prompt::prompt;
 pub use self::read::ReadEntry;
 pub(super) use self::session::of_session;
 pub use self::session::surroundings;

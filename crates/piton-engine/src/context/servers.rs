@@ -1,7 +1,9 @@
 //! What the model is told of MCP servers as the work goes on. What the first request says of them stays as it is.
 
+use piton_core::client::ServerNow;
 use piton_core::event::{Event, Record};
 use piton_tools::server_tools::Told;
+use piton_tools::servers::{Server, ServerState, Servers};
 use piton_tools::toolset::ToolSet;
 
 /// What it was told in this process. Another process begins with another first request, which says how things are then.
@@ -31,4 +33,19 @@ impl ServerNotes {
             *self = Self::default();
         }
     }
+}
+
+/// Each server as it is now.
+pub(crate) fn servers_now(servers: &dyn Servers) -> Vec<ServerNow> {
+    let one = |server: Server| {
+        let (state, why) = match server.state {
+            ServerState::Known => ("known", None),
+            ServerState::Starting => ("starting", None),
+            ServerState::Ready => ("ready", None),
+            ServerState::Failed { why, .. } => ("failed", Some(why)),
+            ServerState::NeedsLogin => ("needs_login", Some(format!("log in with `piton mcp login {}`", server.name))),
+        };
+        ServerNow { name: server.name, state: state.to_owned(), tools: server.tools.len(), why }
+    };
+    servers.servers().into_iter().map(one).collect()
 }

@@ -23,6 +23,10 @@ impl Driver {
     pub(super) fn take_request(&mut self, asked: Asked) {
         match asked {
             Asked::Request(request, asker) => self.obey(request, asker),
+            Asked::Record(events, done) => {
+                self.record_all(events);
+                self.askers.tell_call_when_durable(done);
+            }
             Asked::LeaveWhenAnswered => self.leave_when_answered(),
             Asked::Close => {
                 self.pause(false);
@@ -186,6 +190,12 @@ impl Driver {
         if let Subject::Child { session, subject: own } = &subject {
             let answer = Answer { subject: Subject::clone(own), decision, shown };
             return self.answered_child(session, Request::Answer(answer), asker);
+        }
+        if let Subject::Elicited { .. } = &subject {
+            return match self.services.elicitations.answer(&subject, decision, shown.as_deref()) {
+                Ok(()) => asker.tell(Reply::Answered { seq: self.recorder.last_seq() }),
+                Err(error) => asker.refuse(error),
+            };
         }
         let Some(open) = self.session.question(&subject) else {
             let early = self.line.carried.keep(Answer { subject, decision, shown }, asker);

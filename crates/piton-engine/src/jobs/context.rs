@@ -7,10 +7,12 @@ use crate::clock::World;
 use crate::compaction;
 use crate::context::{Instructions, Notes, ServerNotes};
 use crate::delegate::Nursery;
+use crate::elicit::Elicitations;
 use crate::family::Kin;
 use crate::firewall::{EnvFiles, know_settings};
 use crate::hooks::{Gated, Hook, HookContext, Hooks, Unasked};
 use crate::hosts::{ByRules, Held, HostAsks, OfCall};
+use crate::inbox::WeakInbox;
 use crate::prompt::Prompts;
 use crate::settings::{Attendance, SandboxSettings, Settings};
 use crate::store::Stored;
@@ -62,6 +64,10 @@ pub(crate) struct Services {
     pub(crate) firewall: Firewall,
     pub(crate) env_files: Arc<EnvFiles>,
     pub(crate) bus: Bus,
+    /// The way to the driver, for calls that run.
+    pub(crate) inbox: WeakInbox,
+    /// What servers ask.
+    pub(crate) elicitations: Arc<Elicitations>,
     /// Where connections of running commands ask.
     pub(crate) hosts: HostAsks,
     /// Who runs subagents, and the session's own place among them.
@@ -87,7 +93,7 @@ impl Services {
         world: World,
         stored: Stored,
         ledger: Arc<FileLedger>,
-        (firewall, bus, hosts): (Firewall, Bus, HostAsks),
+        (firewall, bus, inbox, hosts): (Firewall, Bus, WeakInbox, HostAsks),
         (nursery, kin): (Arc<dyn Nursery>, Kin),
         workspace: &Path,
     ) -> Self {
@@ -106,6 +112,8 @@ impl Services {
             firewall,
             env_files,
             bus,
+            inbox,
+            elicitations: Arc::default(),
             hosts,
             nursery,
             kin,

@@ -7,6 +7,7 @@
 use super::spill::{Spill, cap};
 use super::subagents::{delegated, delegation};
 use super::{JobContext, Step, Task, shown};
+use crate::elicit::CallClient;
 use crate::firewall::{EnvFiles, know_keys};
 use crate::hooks::{Gated, Ran};
 use crate::store::Stored;
@@ -26,7 +27,6 @@ use piton_tools::files::{Files, Withheld};
 use piton_tools::host::Host;
 use piton_tools::limits::{ABANDON_GRACE, ABANDON_LOOK_GRACE};
 use piton_tools::plan::{Links, Look};
-use piton_tools::servers::NoClient;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::spawn::Confinement;
 use piton_tools::tool::{Tool, ToolContext, abandoned, interrupted};
@@ -163,20 +163,29 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         limits.bash_max_ms = limits.background_max_ms;
         limits.bash_default_ms = limits.bash_max_ms;
     }
+    let cancel = CancellationToken::new();
+    let client = CallClient::new(
+        call.id.clone(),
+        services.bus.clone(),
+        Arc::clone(&services.elicitations),
+        services.inbox.clone(),
+        services.settings.attendance,
+        cancel.clone(),
+    );
     ToolContext {
         call: call.id.clone(),
         boot: if cx.session.is_started_in_this_boot(&call.id) { Boot::Current } else { Boot::Earlier },
         workspace: PathBuf::from(cx.session.workspace()),
         host: Arc::new(services.stored.clone()),
         delegate: delegation(call, cx),
-        server_client: Arc::new(NoClient),
+        server_client: Arc::new(client),
         subordinates: Some(Arc::clone(&services.nursery).subordinates()),
         executor: Arc::clone(&services.executor),
         tasks: Arc::new(cx.session.tasks().clone()),
         output: OutputSink::cleaned(&services.firewall, move |text: &str| {
             bus.live(Live::ToolOutput { call: of.clone(), text: text.to_owned() });
         }),
-        cancel: CancellationToken::new(),
+        cancel,
         leave: CancellationToken::new(),
         ledger: Arc::clone(&services.ledger),
         files: files(call, cx),

@@ -14,6 +14,7 @@
 use super::client::{Stage, times_said};
 use super::hooks::{CHECKED, HEARD, SEEN};
 use super::model::USAGE;
+use super::servers::TOOLS;
 use piton_core::call::{Effects, Outcome, Status};
 use piton_core::event::{Event, Record, Subject, TurnEnd};
 use piton_core::hook::HookPoint;
@@ -124,7 +125,7 @@ impl Findings<'_> {
             };
             let Some(input) = self.input(&call) else { continue };
             let started = self.has(|event| matches!(event, Event::CallStarted { call: id } if *id == call.id));
-            if call.name == "act" {
+            if call.name == "act" || TOOLS.contains(&call.name.as_str()) {
                 let times = lines.remove(input["line"].as_str().unwrap_or_default()).unwrap_or(0);
                 self.truth(&call.id, outcome, times, started);
             } else {

@@ -5,6 +5,7 @@ use super::hooks::Guard;
 use super::machine::Machine;
 use super::model::Simulated;
 use super::scenario::{LEAD, Scenario};
+use super::servers::OnMachine;
 use super::tools::{self, Rule, Runners};
 use piton_core::client::{Answer, Published, Report, Scope};
 use piton_core::event::{Direction, Event, Record, Subject};
@@ -128,6 +129,9 @@ impl Stage<'_> {
         let mut settings = Settings::new(Arc::new(Simulated { machine: self.machine.clone(), answers, of_subagents }));
         let claims = Arc::default();
         settings.tools = tools::tools(self.machine, &self.runners, self.rule, &claims);
+        if self.scenario.calls_server() {
+            settings.tools = settings.tools.with_servers(OnMachine::new(self.machine.clone()));
+        }
         settings.backend = claims;
         if !self.scenario.subagents.is_empty() {
             let lead = Agent {

@@ -1,5 +1,6 @@
 //! What is going on when the machine crashes: what the user says and when, and what the model answers.
 
+use super::servers::TOOLS;
 use piton_core::event::{Delivery, TurnEnd};
 use piton_core::model::ModelErrorKind;
 use piton_tools::subagent::GENERAL;
@@ -64,6 +65,15 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
         Scenario::new("one tool", vec![calls([act("one")]), end.clone()], said.clone()),
         Scenario::new("eight parallel tools", vec![calls(eight), end.clone()], said.clone()),
         Scenario::new("a tool of each class", vec![calls([read, made, act("opaque")]), end.clone()], said.clone()),
+        Scenario::new(
+            "calls of a server",
+            vec![
+                calls([by_server("act", "at once"), through("act", "through")]),
+                calls([by_server("task", "a task")]),
+                end.clone(),
+            ],
+            said.clone(),
+        ),
         Scenario {
             asks: true,
             ..Scenario::new("approval pending", vec![calls([act("asked")]), end.clone()], said.clone())
@@ -143,6 +153,11 @@ impl Scenario {
         }
     }
 
+    /// Whether it needs a server.
+    pub(super) fn calls_server(&self) -> bool {
+        self.replies.iter().flat_map(|reply| &reply.calls).any(|(name, _)| TOOLS.contains(name))
+    }
+
     /// What an uninterrupted run leaves in the workspace.
     pub(super) fn made(&self) -> Option<&str> {
         let mut calls = self.replies.iter().filter(|_| !self.undoes).flat_map(|reply| &reply.calls);
@@ -156,6 +171,18 @@ fn calls(calls: impl IntoIterator<Item = (&'static str, Value)>) -> Answer {
 
 fn act(line: &str) -> (&'static str, Value) {
     ("act", json!({"line": line}))
+}
+
+/// A call of a server's tool by its name.
+fn by_server(tool: &str, line: &str) -> (&'static str, Value) {
+    let name = if tool == "task" { TOOLS[1] } else { TOOLS[0] };
+    (name, json!({"line": line}))
+}
+
+/// The same through `call_tool`.
+fn through(tool: &str, line: &str) -> (&'static str, Value) {
+    let (name, arguments) = by_server(tool, line);
+    ("call_tool", json!({"name": name, "arguments": arguments}))
 }
 
 fn waiting(line: &str) -> (&'static str, Value) {
