@@ -4,7 +4,7 @@
 //! A server of the modern era asks by an answer that says what it needs; the same request goes out again with what was asked for.
 //! That is the protocol's own way to go on, not a second call: the server has said that the first did nothing yet.
 
-use crate::error::chain;
+use crate::error::{chain, missing_scope};
 use crate::host::{Host, UnderWay};
 use crate::results;
 use crate::text;
@@ -173,7 +173,7 @@ async fn ended(failure: Failure, call: &ServerCall, asking: &Asking<'_>, cx: &Se
         || error.auth_challenge().is_some()
         || crate::login::is_rejected(&chain(&error))
     {
-        return Called::NeedsLogin(missing_scope(&error));
+        return Called::NeedsLogin(missing_scope(error.auth_challenge()));
     }
     if let ServiceError::McpError(asked) = &error
         && asked.code.0 == URL_ELICITATION_REQUIRED
@@ -181,12 +181,6 @@ async fn ended(failure: Failure, call: &ServerCall, asking: &Asking<'_>, cx: &Se
         return Called::Ended(opened(asked, asking, cx).await);
     }
     Called::Ended(failed(&error, &call.server, asking.timeout))
-}
-
-fn missing_scope(error: &ServiceError) -> Option<String> {
-    let challenge = error.auth_challenge().filter(|challenge| challenge.contains("insufficient_scope"))?;
-    let scope = challenge.split_once("scope=\"")?.1.split('"').next()?;
-    Some(scope.to_owned())
 }
 
 /// Asks a person to open the addresses that an error names.

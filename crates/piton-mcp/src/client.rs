@@ -324,6 +324,7 @@ impl Servers for Client {
     async fn close(&self) {
         self.shared.over.cancel();
         for managed in self.servers.values() {
+            managed.given_up().await;
             managed.close().await;
         }
     }

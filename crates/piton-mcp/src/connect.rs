@@ -2,7 +2,7 @@
 
 use crate::catalogue::Lists;
 use crate::entry::{Entry, Login, Transport as Way};
-use crate::error::{ConnectError, chain};
+use crate::error::{ConnectError, chain, missing_scope};
 use crate::guard::Guards;
 use crate::host::Host;
 use crate::keep::Era;
@@ -67,11 +67,14 @@ impl Connector {
         };
         let tried = match first {
             // What was true the last time need not be now.
-            Err(ConnectError::Failed(_) | ConnectError::IsModern) => self.connect_once(host, None).await,
+            Err(ConnectError::Failed(_) | ConnectError::IsModern | ConnectError::IsLegacy) => {
+                self.connect_once(host, None).await
+            }
             first => first,
         };
         match tried {
             Err(ConnectError::IsModern) => self.connect_once(host, Some(Era::Modern)).await,
+            Err(ConnectError::IsLegacy) => self.connect_once(host, Some(Era::Legacy)).await,
             tried => tried,
         }
     }
@@ -101,9 +104,9 @@ impl Connector {
         let transport = Lines::new(output, input, MOST_MESSAGE_BYTES);
         match shake_hands(transport, host, era, PROBE).await {
             Ok(service) => connection(service, Some(process)),
-            Err(Shaken::IsModern) => {
+            Err(Shaken::Other(error)) => {
                 process.end().await;
-                Err(ConnectError::IsModern)
+                Err(error)
             }
             Err(Shaken::Error(error)) => {
                 let is_over = matches!(*error, ClientInitializeError::ConnectionClosed(_))
@@ -135,7 +138,7 @@ impl Connector {
         let shaken = if !has_own_key && tokens.are_there() {
             let manager = login::manager(&self.around, &address, login, tokens).await;
             let manager = manager.map_err(|error| ConnectError::Failed(text::line(&error, 400)))?;
-            let Some(manager) = manager else { return Err(ConnectError::NeedsLogin) };
+            let Some(manager) = manager else { return Err(ConnectError::NeedsLogin(None)) };
             let transport = StreamableHttpClientTransport::with_client(AuthClient::new(client, manager), config);
             shake_hands(transport, host, era, PROBE_FAR).await
         } else {
@@ -181,8 +184,10 @@ fn sent(headers: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, Header
 fn far(shaken: Result<RunningService<RoleClient, Host>, Shaken>) -> Result<Connection, ConnectError> {
     match shaken {
         Ok(service) => connection(service, None),
-        Err(Shaken::IsModern) => Err(ConnectError::IsModern),
-        Err(Shaken::Error(error)) if needs_login(&error) => Err(ConnectError::NeedsLogin),
+        Err(Shaken::Other(error)) => Err(error),
+        Err(Shaken::Error(error)) if needs_login(&error) => {
+            Err(ConnectError::NeedsLogin(missing_scope(error.auth_challenge())))
+        }
         Err(Shaken::Error(error)) => Err(ConnectError::Failed(text::line(&chain(&*error), 600))),
     }
 }
@@ -200,7 +205,8 @@ fn connection(service: RunningService<RoleClient, Host>, process: Option<Process
 }
 
 enum Shaken {
-    IsModern,
+    /// It is of another era than it was asked in.
+    Other(ConnectError),
     Error(Box<ClientInitializeError>),
 }
 
@@ -224,9 +230,11 @@ async fn shake_hands<T: Transport<RoleClient> + 'static>(
     let transport = Probe::new(transport, probe, Arc::clone(&is_modern));
     let serving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(host.clone().serve_with_lifecycle(transport, mode));
     let served = serving.await;
-    served.map_err(|error| match is_modern.load(Relaxed) {
-        true => Shaken::IsModern,
-        false => Shaken::Error(Box::new(error)),
+    served.map_err(|error| match &error {
+        _ if is_modern.load(Relaxed) => Shaken::Other(ConnectError::IsModern),
+        // Whatever that is, it is no answer of a modern server.
+        ClientInitializeError::ExpectedInitResult(_) if era.is_none() => Shaken::Other(ConnectError::IsLegacy),
+        _ => Shaken::Error(Box::new(error)),
     })
 }
 

@@ -68,8 +68,7 @@ const VARIABLES_THAT_BEGIN: &[&str] = &["LC_", "XDG_"];
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
-    group: Option<Pid>,
-    guards: Guards,
+    group: Owned,
     complaints: Complaints,
     /// What its sandbox has outside.
     _sandbox: Option<Outside>,
@@ -102,29 +101,26 @@ impl Process {
         let argv = [OsString::from(program)].into_iter().chain(args.iter().map(OsString::from));
         let cwd = cwd.unwrap_or(&around.workspace);
         let spawn = Spawn::new(argv, &environment(&around.env, env), cwd, Confinement::User);
-        let (mut child, input, sandbox) = match (&entry.net, &around.confinement) {
+        let started = match (&entry.net, &around.confinement) {
             (Some(hosts), Confinement::Sandbox(confined)) => {
-                confined_child(spawn, entry, hosts, confined, around).await?
+                confined_child(spawn, entry, hosts, confined, around, guards).await?
             }
-            (Some(_), Confinement::Model) => plain_child(&Spawn { confinement: Confinement::Model, ..spawn })?,
-            (Some(_), Confinement::User) | (None, _) => plain_child(&spawn)?,
+            (Some(_), Confinement::Model) => plain_child(&Spawn { confinement: Confinement::Model, ..spawn }, guards)?,
+            (Some(_), Confinement::User) | (None, _) => plain_child(&spawn, guards)?,
         };
-        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        if let Some(group) = group {
-            guards.began(group)?;
-        }
+        let Started { mut child, group, input, sandbox } = started;
         let complaints = Complaints::of(&entry.name, command.secrets());
         if let Some(stderr) = child.stderr.take() {
             tokio::spawn(complaints.clone().read(stderr));
         }
         let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok((Self { child, group, guards: Arc::clone(guards), complaints, _sandbox: sandbox }, input, output))
+        Ok((Self { child, group, complaints, _sandbox: sandbox }, input, output))
     }
 
     /// Waits for a process whose input is closed, kills it where it takes too long, and whatever it leaves behind.
     pub(crate) async fn end(mut self) -> End {
         let status = tokio::time::timeout(LAST_MOMENTS, self.child.wait()).await;
-        self.kill_group();
+        self.group.kill();
         let status = match status {
             Ok(status) => status.ok(),
             Err(_) => {
@@ -134,8 +130,24 @@ impl Process {
         };
         End { status, complaints: self.complaints.last() }
     }
+}
 
-    fn kill_group(&mut self) {
+/// A process group that does not outlive this.
+#[derive(Debug)]
+struct Owned {
+    group: Option<Pid>,
+    guards: Guards,
+}
+
+impl Owned {
+    fn of(child: &Child, guards: &Guards) -> io::Result<Self> {
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let owned = Self { group, guards: Arc::clone(guards) };
+        group.map_or(Ok(()), |group| guards.began(group))?;
+        Ok(owned)
+    }
+
+    fn kill(&mut self) {
         if let Some(group) = self.group.take() {
             // Gone is as good.
             let _ = kill_process_group(group, Signal::KILL);
@@ -144,10 +156,18 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for Owned {
     fn drop(&mut self) {
-        self.kill_group();
+        self.kill();
     }
+}
+
+/// What was started.
+struct Started {
+    child: Child,
+    group: Owned,
+    input: Input,
+    sandbox: Option<Outside>,
 }
 
 /// How a process ended.
@@ -194,11 +214,12 @@ impl Command<'_> {
     }
 }
 
-fn plain_child(spawn: &Spawn) -> io::Result<(Child, Input, Option<Outside>)> {
+fn plain_child(spawn: &Spawn, guards: &Guards) -> io::Result<Started> {
     let streams = Streams { stdin: Stdio::piped(), ..Streams::caught() };
     let mut child = spawn.start_async(Group::Own, streams)?;
-    let input = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    Ok((child, Box::new(input), None))
+    let group = Owned::of(&child, guards)?;
+    let input = Box::new(child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?);
+    Ok(Started { child, group, input, sandbox: None })
 }
 
 /// A sandbox has its standard input for itself, so that the server reads from a named pipe in the folder that is its `/tmp`.
@@ -208,7 +229,8 @@ async fn confined_child(
     hosts: &[String],
     confined: &Confined,
     around: &Surroundings,
-) -> io::Result<(Child, Input, Option<Outside>)> {
+    guards: &Guards,
+) -> io::Result<Started> {
     let mut confined = confined.clone();
     let private = around.folder.join("private").join(format!("{}-{}", std::process::id(), entry.name));
     confined.reach.private = private.clone();
@@ -230,11 +252,12 @@ async fn confined_child(
     let spawn = Spawn { argv, confinement: Confinement::Sandbox(Arc::new(confined)), ..spawn };
     let streams = Streams { stdin: Stdio::null(), ..Streams::caught() };
     let (mut child, outlet) = spawn.start_open(Group::Own, streams)?;
+    let group = Owned::of(&child, guards)?;
     let outside = Outside { _outlet: outlet, private };
     let input = opened(&fifo, &mut child).await;
     // Whoever has it open needs its name no longer.
     let _ = std::fs::remove_file(&fifo);
-    Ok((child, Box::new(input?), Some(outside)))
+    Ok(Started { child, group, input: Box::new(input?), sandbox: Some(outside) })
 }
 
 fn make_fifo(path: &Path) -> io::Result<()> {

@@ -15,7 +15,7 @@
 use crate::catalogue::Catalogue;
 use crate::connect::{self, Connection, Connector};
 use crate::entry::Entry;
-use crate::error::{ConnectError, chain};
+use crate::error::{ConnectError, chain, missing_scope};
 use crate::host::{Calls, Host};
 use crate::keep::{Keep, Manifest, Pins, Seen};
 use crate::names;
@@ -258,7 +258,7 @@ impl Managed {
     async fn cut_short(&self, connection: Connection, error: &rmcp::service::ServiceError) -> ConnectError {
         let Connection { service, process, .. } = connection;
         if error.is_authorization_required() || error.auth_challenge().is_some() {
-            return ConnectError::NeedsLogin;
+            return ConnectError::NeedsLogin(missing_scope(error.auth_challenge()));
         }
         let words = format!("its tools are not known: {}", text::line(&chain(error), 300));
         let _ = tokio::time::timeout(CLOSING, service.cancel()).await;
@@ -302,12 +302,15 @@ impl Managed {
     /// It could not be started, or has ended: says so, and tries again later.
     fn failed(self: &Arc<Self>, error: ConnectError) {
         let why = match error {
-            ConnectError::NeedsLogin => return self.settle(ServerState::NeedsLogin, None),
+            ConnectError::NeedsLogin(missing) => {
+                self.want(missing.as_deref());
+                return self.settle(ServerState::NeedsLogin, None);
+            }
             ConnectError::Hopeless(why) => {
                 return self.settle(ServerState::Failed { why, retry_in_s: None }, None);
             }
             ConnectError::Failed(why) => why,
-            ConnectError::IsModern => "it speaks neither era of the protocol".to_owned(),
+            ConnectError::IsModern | ConnectError::IsLegacy => "it speaks neither era of the protocol".to_owned(),
         };
         tracing::warn!(server = self.entry.name, "the MCP server is not there: {why}");
         let failures = {
@@ -336,14 +339,19 @@ impl Managed {
 
     /// Somebody has to log in before anything else.
     pub(crate) async fn locked_out(self: &Arc<Self>, missing: Option<&str>) {
+        self.want(missing);
+        if missing.is_none() {
+            self.close().await;
+            self.settle(ServerState::NeedsLogin, None);
+        }
+    }
+
+    /// Keeps what the server wants besides, for the next login.
+    fn want(&self, missing: Option<&str>) {
         if let (Some(scopes), Some(url)) = (missing, self.url())
             && let Err(error) = crate::tokens::Tokens::of(&self.connector.around, url).want(scopes)
         {
             tracing::warn!(server = self.entry.name, %error, "the scopes that are missing could not be kept");
-        }
-        if missing.is_none() {
-            self.close().await;
-            self.settle(ServerState::NeedsLogin, None);
         }
     }
 
@@ -361,6 +369,11 @@ impl Managed {
             link.stop.cancel();
             link.closed.cancelled().await;
         }
+    }
+
+    /// Waits until nothing of it is being started any longer, when all is over.
+    pub(crate) async fn given_up(&self) {
+        drop(self.starting.lock().await);
     }
 
     /// Forgets that it has failed.
@@ -411,6 +424,7 @@ async fn watch_over(
     process: Option<Process>,
     link: Link,
 ) {
+    let closed = link.closed.clone().drop_guard();
     let began = Instant::now();
     let token = service.cancellation_token();
     let mut waiting = Box::pin(service.waiting());
@@ -426,7 +440,7 @@ async fn watch_over(
         Some(process) => process.end().await.words(),
         None => "the connection was lost".to_owned(),
     };
-    link.closed.cancel();
+    drop(closed);
     if was_asked {
         return;
     }

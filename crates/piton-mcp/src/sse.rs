@@ -52,7 +52,7 @@ impl Sse {
         let answer = http.get(url, asked).await.map_err(failed)?;
         match answer.status() {
             StatusCode::OK => {}
-            StatusCode::UNAUTHORIZED => return Err(ConnectError::NeedsLogin),
+            StatusCode::UNAUTHORIZED => return Err(ConnectError::NeedsLogin(None)),
             status => return Err(ConnectError::Failed(format!("it answered with HTTP {}", status.as_u16()))),
         }
         let mut stream = Stream { answer: Some(answer), decoder: SseDecoder::new(), waiting: VecDeque::new() };

@@ -1,5 +1,7 @@
 //! Both eras of the protocol over stdio: which one a server speaks, and what only the modern one has.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 
 use common::{Place, call, python, server};

@@ -1,5 +1,7 @@
 //! Servers that get things wrong, or mean harm: the one thing is left out or cut and named, the rest works.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 
 use common::{Place, call, gone, is_failed, python, server, until, written};

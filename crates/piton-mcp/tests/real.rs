@@ -1,5 +1,7 @@
 //! The reference servers from npm, over each of the transports that they speak. They are installed below `target/`, once.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 
 use common::{Place, entry, http, python, server, until};

@@ -1,6 +1,6 @@
 //! Servers of `tests/servers` as entries, and a person for the questions that they ask.
 
-#![allow(dead_code, unreachable_pub, reason = "each test program uses some of it")]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test program uses some of it")]
 
 use async_trait::async_trait;
 use piton_core::call::Outcome;

@@ -85,10 +85,25 @@ def scenario():
 
 
 def calls(listed, context):
-    """What is called: what the suite names, else each tool once."""
+    """What is called: what the suite names, else each tool once. A tool that takes a schema gets that of the other one."""
     if context.get("toolCalls"):
         return [(call["name"], call["arguments"]) for call in context["toolCalls"]]
+    if scenario() == "json-schema-2020-12-preservation":
+        focal = next(tool for tool in listed if "schema" not in tool["schema"].get("properties", {}))
+        echo = next(tool for tool in listed if tool is not focal)
+        return [(echo["own_name"], {"schema": focal["schema"]})]
     return [(tool["own_name"], arguments(tool)) for tool in listed]
+
+
+def insisting(piton, *words):
+    """Runs a command, and as a person would, logs in when it says so, and tries again."""
+    for _ in range(3):
+        done = piton.run(*words)
+        if done.returncode == 0 or "piton mcp login" not in done.stdout + done.stderr:
+            break
+        if piton.run("login", "server").returncode != 0:
+            break
+    return done
 
 
 def main(url):
@@ -96,23 +111,12 @@ def main(url):
     with tempfile.TemporaryDirectory(prefix="piton-conformance-") as folder:
         piton = Piton(folder)
         piton.run("add", "server", json.dumps(entry(url, context)))
-        listed = piton.run("test", "server", "--json")
-        is_ok = listed.returncode == 0
-        if scenario().startswith("auth/") and not is_ok:
-            if piton.run("login", "server").returncode != 0:
-                return 1
-            listed = piton.run("test", "server", "--json")
-            is_ok = listed.returncode == 0
-        if not is_ok:
+        listed = insisting(piton, "test", "server", "--json")
+        if listed.returncode != 0:
             return 1
-        tools = json.loads(listed.stdout)["server"]["tools"]
-        for name, values in calls(tools, context):
-            called = piton.run("test", "server", "--json", "--call", name, json.dumps(values))
-            if called.returncode != 0 and "piton mcp login" in called.stdout + called.stderr:
-                # The server wants more than it did: a person logs in once more, and tries again.
-                if piton.run("login", "server").returncode == 0:
-                    called = piton.run("test", "server", "--json", "--call", name, json.dumps(values))
-            is_ok &= called.returncode == 0
+        is_ok = True
+        for name, values in calls(json.loads(listed.stdout)["server"]["tools"], context):
+            is_ok &= insisting(piton, "test", "server", "--json", "--call", name, json.dumps(values)).returncode == 0
         return 0 if is_ok else 1
 
 
