@@ -582,7 +582,7 @@ pub enum Live {
     },
     /// A snapshot of the workspace takes long enough to be noticed; `snapshot_taken` ends it.
     SnapshotSlow {},
-    /// The session was paused, or goes on: what runs is finished, and nothing new is started meanwhile.
+    /// The session was paused or continued. While it is paused, running calls finish and nothing new starts.
     Paused {
         /// Which of the two.
         paused: bool,

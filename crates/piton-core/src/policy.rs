@@ -60,7 +60,7 @@ pub struct Policy {
     /// What becomes of calls that these rules would ask about.
     #[serde(default, rename = "permission_mode", skip_serializing_if = "is_usual")]
     pub mode: PermissionMode,
-    /// Whether secrets were left in what was recorded and sent.
+    /// Whether secrets were recorded and sent without redaction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unredacted: bool,
     /// Whether a snapshot of the workspace is taken before each step that may change it, so that the turn can be undone.
