@@ -587,6 +587,15 @@ pub(crate) enum SessionCommand {
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
+    /// List the subagents that a session has called: what each does, its steps, tokens and time
+    Agents {
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        #[arg(allow_negative_numbers = true)]
+        id: Option<String>,
+        /// Print one JSON object per subagent
+        #[arg(long)]
+        json: bool,
+    },
     /// List a session's background commands
     Processes {
         /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list

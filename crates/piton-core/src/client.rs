@@ -580,6 +580,11 @@ pub enum Live {
         /// The new piece, readable text.
         text: String,
     },
+    /// The model has said all it wanted, and the turn waits for subagents that it has left at work.
+    SubagentsAwaited {
+        /// How many.
+        subagents: usize,
+    },
     /// A snapshot of the workspace takes long enough to be noticed; `snapshot_taken` ends it.
     SnapshotSlow {},
     /// The session was paused or continued. While it is paused, running calls finish and nothing new starts.

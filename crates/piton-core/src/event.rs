@@ -304,7 +304,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<MessageId>,
     },
-    /// A background command has ended. Recorded once, by whichever process has the session when that becomes known.
+    /// A background command or subagent has ended. Recorded once, by whichever process has the session when that becomes
+    /// known.
     TaskEnded {
         /// Which: the call that started it.
         task: CallId,
@@ -570,7 +571,7 @@ pub enum GivenKind {
     BudgetNear,
     /// Few steps are left.
     StepsNear,
-    /// A background command has ended.
+    /// A background command or subagent has ended.
     TaskEnded,
     /// The model's todo list, because items are open or a compaction removed it.
     Todo,
@@ -667,6 +668,13 @@ pub enum Subject {
     Call(CallId),
     /// The model repeats itself: let it go on? Names the last of the repeated calls.
     GoOn(CallId),
+    /// May a running command reach this host?
+    Host {
+        /// The call that the command belongs to.
+        call: CallId,
+        /// The host, with its port unless it is one of the web's: `pypi.org`, `example.org:8443`.
+        host: String,
+    },
     /// A subagent's question, as its caller's session passes it to clients. In no journal: the question is recorded in the
     /// subagent's session.
     Child {
@@ -681,7 +689,7 @@ impl Subject {
     /// The call that it is about, in the session that asks.
     pub fn call(&self) -> &CallId {
         match self {
-            Self::Call(call) | Self::GoOn(call) => call,
+            Self::Call(call) | Self::GoOn(call) | Self::Host { call, .. } => call,
             Self::Child { subject, .. } => subject.call(),
         }
     }
@@ -898,7 +906,9 @@ impl Event {
             {
                 4
             }
-            Self::ApprovalVoided { .. }
+            Self::ApprovalAsked { subject: Subject::Host { .. }, .. }
+            | Self::ApprovalGiven { subject: Subject::Host { .. }, .. }
+            | Self::ApprovalVoided { .. }
             | Self::CallRequested { .. }
             | Self::Delegated { .. }
             | Self::GrantsRevoked { .. }
@@ -942,7 +952,8 @@ impl Event {
                 (asked.usage, asked.cost_micros, asked.at_most)
             }
             Self::CompactionStarted { lost, .. } => (Usage::default(), None, *lost),
-            Self::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. } => return delegated.at_most,
+            Self::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. }
+            | Self::TaskEnded { outcome: Outcome { delegated: Some(delegated), .. }, .. } => return delegated.at_most,
             _ => return Bound::default(),
         };
         let mut used = Bound { tokens: usage.total(), cost_micros };

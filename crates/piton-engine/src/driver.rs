@@ -34,7 +34,6 @@ mod tasks;
 mod unqueue;
 mod watch;
 
-use self::carried::Carried;
 use self::line::Line;
 use self::recorder::Recorder;
 use self::watch::Watch;
@@ -44,16 +43,17 @@ use crate::context::{Notes, remember_given};
 use crate::delegate::Nursery;
 use crate::error::{CompactError, EngineError};
 use crate::family::Kin;
+use crate::hosts::Hosts;
 use crate::inbox::{Asked, Asker, Askers, Requests};
 use crate::jobs::{
-    End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SideJob, Step, compacted, goodbye, show, take_up,
-    watched, window_learned, with_reminders,
+    End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SessionTree, SideJob, Step, compacted, goodbye,
+    show, take_up, watched, window_learned, with_reminders,
 };
 use crate::prompt::Prompts;
 use crate::settings::Settings;
 use crate::store::{Log, StoreError, Stored};
 use piton_core::client::{Closed, Live, Report, Request};
-use piton_core::event::{Canceller, Event, Record};
+use piton_core::event::{Canceller, Event, Record, Subject};
 use piton_core::ids::SessionId;
 use piton_core::limits::TITLE_GRACE_MS;
 use piton_core::secrets::Firewall;
@@ -105,10 +105,10 @@ pub(crate) struct Driver {
     requests: Requests,
     /// Who waits for an answer.
     askers: Askers,
-    /// Questions of an earlier process that are still to be asked again.
-    carried: Carried,
     /// What was asked and is done in its order.
     line: Line,
+    /// Connections of commands that wait for a word.
+    hosts: Hosts,
     /// How the turns to come are run, where that was changed while one is under way.
     next_settings: Option<Settings>,
     watch: Watch,
@@ -142,8 +142,9 @@ impl Driver {
         } = setup;
         // What it has used so far is known to all of its family before anybody of them goes on.
         kin.begin(stored.id(), session.used(), &session.policy().budget);
-        let (family, workspace) = ((nursery, kin), Path::new(session.workspace()));
-        let services = Services::new(settings, world, stored, ledger, (firewall, bus), family, workspace);
+        let (tree, workspace) = (SessionTree { nursery, kin }, Path::new(session.workspace()));
+        let (asks, hosts) = Hosts::new();
+        let services = Services::new(settings, world, stored, ledger, (firewall, bus, asks), tree, workspace);
         Self {
             memory: Memory::new(prompts, notes, &services.settings, &session),
             services,
@@ -154,8 +155,8 @@ impl Driver {
             jobs: Jobs::new(),
             requests,
             askers: Askers::default(),
-            carried: Carried::default(),
             line: Line::new(),
+            hosts,
             next_settings: None,
         }
     }
@@ -174,7 +175,7 @@ impl Driver {
         loop {
             match self.requests.next().await? {
                 Asked::Close => return None,
-                Asked::LeaveWhenAnswered => self.askers.leave_when_answered(),
+                Asked::LeaveWhenAnswered => self.leave_when_answered(),
                 Asked::Request(request, asker) => return Some((request, asker)),
             }
         }
@@ -211,6 +212,7 @@ impl Driver {
             self.commit().await?;
             self.start_ready();
             self.answer_waiters();
+            self.hosts.tell_durable();
             let is_busy = self.session.is_in_turn()
                 || self.session.shell().is_open()
                 || self.is_rewinding()
@@ -224,6 +226,7 @@ impl Driver {
                     self.take_request(asked.unwrap_or(Asked::Close));
                 }
                 (key, end) = self.jobs.next() => self.take_end(&key, end).await?,
+                ask = self.hosts.next() => self.host_wanted(ask),
                 // Who is gone will not answer.
                 () = self.services.bus.somebody_left() => {}
             }
@@ -296,7 +299,7 @@ impl Driver {
         let record = self.recorder.stage(event, self.services.world.now_ms());
         self.jobs.forget_ready();
         let child = match &record.event {
-            Event::CallSettled { call, .. } => self.session.child(call).cloned(),
+            Event::CallSettled { call, .. } | Event::TaskEnded { task: call, .. } => self.session.child(call).cloned(),
             _ => None,
         };
         self.session.apply(&record);
@@ -309,7 +312,15 @@ impl Driver {
         match &record.event {
             Event::ContextGiven { items } => items.iter().for_each(|item| remember_given(item, &services.ledger)),
             Event::DeadlinePassed {} => self.pause(false),
+            Event::ApprovalGiven { subject: Subject::Host { call, host }, decision, .. } => {
+                self.hosts.answered(call, host, decision.is_yes());
+            }
+            Event::StepFinished { .. } if self.session.awaited_subagents() > 0 => {
+                let subagents = self.session.awaited_subagents();
+                self.services.bus.live(Live::SubagentsAwaited { subagents });
+            }
             Event::CallSettled { call, outcome } => {
+                self.hosts.over(call);
                 self.line.ran(call, outcome);
                 self.askers.ran(call, outcome);
                 self.leave_if_answered();
@@ -332,7 +343,7 @@ impl Driver {
 
     /// Tells the session's family what it has used, where that has changed; `child` has answered the call that is settled.
     fn count(&self, event: &Event, child: Option<&SessionId>) {
-        let (kin, session) = (&self.services.kin, &self.session);
+        let (kin, session) = (&self.services.tree.kin, &self.session);
         match event {
             Event::TurnStarted { policy, .. } | Event::TurnResumed { policy, .. } => {
                 kin.begin(session.id(), session.used(), &policy.budget);
@@ -344,9 +355,9 @@ impl Driver {
             | Event::CompactionFailed { .. } => {
                 kin.uses(session.id(), session.used());
             }
-            // Whatever the outcome says of it, its call is over.
-            Event::CallSettled { .. } => {
-                if let Some(child) = child {
+            // Whatever the outcome says of it, its call is over; unless it works on in the background.
+            Event::CallSettled { .. } | Event::TaskEnded { .. } => {
+                if let Some(child) = child.filter(|child| !session.children().any(|open| open == *child)) {
                     kin.uses(session.id(), session.used());
                     kin.forget(child);
                 }

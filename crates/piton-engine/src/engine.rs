@@ -16,6 +16,7 @@ use crate::prompt::Prompts;
 use crate::store::sqlite::index::{Index, IndexError};
 use crate::store::sqlite::{SessionDir, SqliteStore};
 use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
+use crate::worktree::Worktree;
 use async_trait::async_trait;
 use piton_core::client::{Closed, Request};
 use piton_core::event::{Event, Origin, Record};
@@ -262,8 +263,14 @@ impl Engine {
 
 #[async_trait]
 impl Opens for Engine {
-    async fn open(&self, order: &Order, settings: Settings, may_begin: bool) -> Result<Handle, EngineError> {
-        let Order { child, parent, workspace, kin, goes_on, .. } = order;
+    async fn open(
+        &self,
+        order: &Order,
+        workspace: &Path,
+        settings: Settings,
+        may_begin: bool,
+    ) -> Result<Handle, EngineError> {
+        let Order { child, parent, kin, goes_on, .. } = order;
         if *goes_on {
             let of = self.store.summary(child).await?.parent;
             if !of.is_some_and(|of| of.session == parent.session && of.call.is_some()) {
@@ -280,6 +287,10 @@ impl Opens for Engine {
             }
             opened => opened,
         }
+    }
+
+    fn worktree(&self, order: &Order) -> Worktree {
+        Worktree::new(&self.data_dir, &order.child, &order.workspace, Arc::clone(&order.caller.settings.env))
     }
 
     async fn records(&self, child: &SessionId) -> Vec<Record> {

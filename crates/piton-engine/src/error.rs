@@ -48,7 +48,7 @@ pub enum EngineError {
     #[error("this question is not open")]
     NotOpen {
         /// Which question.
-        subject: Subject,
+        subject: Box<Subject>,
         /// The answer that counts, where one was given.
         given: Option<Decision>,
         /// Who gave it.

@@ -19,9 +19,11 @@ use piton_models::generation::writes_patches;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
 use piton_sandbox::{Carried, Limits, Network, Write};
+use piton_tools::after_edit::AfterEdit;
 use piton_tools::backend::{Backend, Local};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::Snapshots;
+use piton_tools::subagent;
 use piton_tools::tool::ToolLimits;
 use piton_tools::toolset::ToolSet;
 use schemars::JsonSchema;
@@ -92,6 +94,8 @@ pub struct Settings {
     pub secrets: SecretSettings,
     /// Limits of the tools.
     pub tool_limits: ToolLimits,
+    /// Commands to run on files that tools have changed.
+    pub after_edits: Arc<[AfterEdit]>,
     /// Whether anything else runs on this tokio runtime that must not wait for the disk. If not, a step saves some tenths of
     /// a millisecond by not switching to another thread and back.
     pub shares_runtime: bool,
@@ -99,6 +103,8 @@ pub struct Settings {
     pub snapshots: Option<Arc<Snapshots>>,
     /// Whether to take a snapshot before anything that may change files. If not, undo reverts only what earlier turns changed.
     pub takes_snapshots: bool,
+    /// The agent that runs the session, if another session's call created it.
+    pub subagent: Option<String>,
     /// The model that titles a session after its first turn; without one, the title comes from the first prompt.
     pub titles: Option<Arc<dyn Model>>,
     /// The model that summarizes a conversation that has become too long; without one, or if its window is too small, the
@@ -247,9 +253,11 @@ impl Settings {
             env: Arc::default(),
             secrets: SecretSettings::default(),
             tool_limits: ToolLimits::default(),
+            after_edits: Arc::default(),
             shares_runtime: true,
             snapshots: None,
             takes_snapshots: true,
+            subagent: None,
             titles: None,
             compaction_model: None,
             after_compaction: None,
@@ -292,6 +300,8 @@ impl Settings {
             planning::TOOL => plans,
             // Without commands there are none in the background.
             "bash_output" | "bash_kill" => !permission.forbid("bash"),
+            // Nor without subagents.
+            subagent::OUTPUT | subagent::STOP => self.agent.takes(subagent::NAME) && !permission.forbid(subagent::NAME),
             "edit" | "write" => !takes_patches || specs.iter().all(|spec| spec.name != "apply_patch"),
             _ => true,
         };

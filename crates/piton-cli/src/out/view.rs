@@ -26,6 +26,7 @@ use piton_core::story::{
     Block, BlockId, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, Field, ModelBlock, ModelState,
     RewindState, Story, WordsState,
 };
+use piton_core::task::over;
 use piton_core::todo::{TodoItem, TodoStatus};
 use piton_engine::export::words;
 use screen::Screen;
@@ -322,6 +323,10 @@ impl TextView {
             Live::ModelDelta { .. } => self.tell_untold(),
             Live::ToolOutput { .. } => {}
             Live::ModelSilent { .. } => self.told(live),
+            Live::SubagentsAwaited { subagents } => {
+                let line = format!("waiting for {} in the background", plural(*subagents as u64, "subagent"));
+                self.aside(&format!("{DIM}{line}…{DIM:#}"));
+            }
             Live::SnapshotSlow {} => {
                 self.aside(&format!("{DIM}{SNAPSHOT}…{DIM:#}"));
                 self.wait_for(SNAPSHOT);
@@ -392,7 +397,7 @@ impl TextView {
                 self.aside(&format!("{DIM}{line}{DIM:#}"));
             }
             Body::TaskEnd { task, outcome } => {
-                let line = first_line(&format!("background command {task} is over: {}", outcome.title));
+                let line = first_line(&over(task, outcome, "is over"));
                 self.aside(&format!("{DIM}{line}{DIM:#}"));
             }
             Body::Rewind { rewind, state } => {

@@ -56,16 +56,16 @@ impl Driver {
     pub(super) fn settle_carried(&mut self, event: &Event) {
         match event {
             Event::ApprovalAsked { subject, .. } => {
-                if let Some((answer, asker)) = self.carried.take(|carried| carried == subject) {
+                if let Some((answer, asker)) = self.line.carried.take(|carried| carried == subject) {
                     self.answered(answer, asker);
                 }
             }
             Event::CallStarted { call } | Event::CallSettled { call, .. } => {
-                let carried = self.carried.take(|carried| matches!(carried, Subject::Call(id) if id == call));
+                let carried = self.line.carried.take(|carried| matches!(carried, Subject::Call(id) if id == call));
                 carried.into_iter().for_each(|(answer, asker)| self.not_open(answer.subject, asker));
             }
             Event::TurnEnded { .. } => {
-                for question in std::mem::take(&mut self.carried.0) {
+                for question in std::mem::take(&mut self.line.carried.0) {
                     question.answer.into_iter().for_each(|(answer, asker)| self.not_open(answer.subject, asker));
                 }
             }
