@@ -831,8 +831,10 @@ impl Phase {
                 work.not_rewound(phase, rewind, error, record.seq)
             }
             (phase, said @ Event::UserSpoke { .. }) => work.hear(phase, said, record.seq),
-            (phase, Event::SettingsChanged { changed, at_once: true, .. }) => phase.in_mode(work, changed.mode),
-            (phase, Event::SettingsChanged { .. }) => phase,
+            (phase, Event::SettingsChanged { changed, at_once, .. }) => match changed.mode.filter(|_| *at_once) {
+                Some(mode) => phase.in_mode(work, mode),
+                None => phase,
+            },
             (phase, Event::MessageUnqueued { message }) => work.unqueue(phase, message),
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
             (phase, Event::DeadlinePassed {} | Event::TurnResumed { .. }) if phase.is_between_turns() => phase,
@@ -861,9 +863,7 @@ impl Phase {
             (RunningTools(batch, after), event) if event.is_about_calls() => {
                 work.remember_grant(&batch, event, record.at_ms);
                 work.note_call(event, &batch, record.seq, record.at_ms);
-                work.turn.note_snapshot(event);
-                work.turn.pay(event);
-                work.turn.note_delegated(event);
+                work.turn.note_of_calls(event);
                 work.settle(batch.apply(event, work.epoch, record.at_ms), after, record.seq)
             }
             (RunningTools(batch, after), Event::WriterOpened { .. }) => RunningTools(batch.without_hosts(), after),
@@ -988,9 +988,10 @@ impl Phase {
 
     /// The turn goes on in another permission mode: what the rules allowed in the one before, and has not begun, is judged
     /// again. A question that is open stays open.
-    fn in_mode(self, work: &mut Work, mode: Option<PermissionMode>) -> Self {
-        let is_other = |mode: &PermissionMode| !self.is_between_turns() && work.turn.policy.mode != *mode;
-        let Some(mode) = mode.filter(is_other) else { return self };
+    fn in_mode(self, work: &mut Work, mode: PermissionMode) -> Self {
+        if self.is_between_turns() || work.turn.policy.mode == mode {
+            return self;
+        }
         Arc::make_mut(&mut work.turn.policy).mode = mode;
         match self {
             Self::RunningTools(batch, after) => Self::RunningTools(batch.judge_allowed_again(), after),

@@ -779,8 +779,7 @@ mod tests {
         assert!(waits.question_of_host(&id, "new.test").is_some());
         let runs_alone = |batch: &Batch| matches!(batch.wanted()[..], [Job::RunTool(_)]);
         assert!(runs_alone(&apply(waits.clone(), Event::approval(host(), Decision::Approve))));
-        let of_another = waits.clone().without_hosts();
-        assert!(runs_alone(&of_another), "who goes on with the session has none of its connections");
+        assert!(runs_alone(&waits.clone().without_hosts()), "who goes on with the session has none of its connections");
         let stopped = waits.clone().stop(&Outcome::failed("stopped"));
         assert!(matches!(stopped.wanted()[..], [Job::StopTool(_)]));
         let settled = Event::CallSettled { call: id.clone(), outcome: Outcome::ok("") };

@@ -1136,8 +1136,10 @@ impl TurnWork {
         }
     }
 
-    /// Counts a call that a subagent answers.
-    pub(super) fn note_delegated(&mut self, event: &Event) {
+    /// Takes note of what an event about calls says of the turn: its snapshots, what it used, which calls subagents answer.
+    pub(super) fn note_of_calls(&mut self, event: &Event) {
+        self.note_snapshot(event);
+        self.pay(event);
         self.delegated += u32::from(matches!(event, Event::Delegated { .. }));
     }
 
