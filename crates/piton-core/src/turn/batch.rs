@@ -461,8 +461,9 @@ impl Batch {
     }
 
     /// Another process goes on with the session: what connections waited for is gone with them.
-    pub(super) fn forget_hosts(&mut self) {
+    pub(super) fn without_hosts(mut self) -> Self {
         self.calls.iter_mut().for_each(|entry| entry.hosts.clear());
+        self
     }
 
     /// What its tool says of the call with this id, once it was judged.
@@ -778,9 +779,7 @@ mod tests {
         assert!(waits.question_of_host(&id, "new.test").is_some());
         let runs_alone = |batch: &Batch| matches!(batch.wanted()[..], [Job::RunTool(_)]);
         assert!(runs_alone(&apply(waits.clone(), Event::approval(host(), Decision::Approve))));
-        let mut of_another = waits.clone();
-        of_another.forget_hosts();
-        assert!(runs_alone(&of_another), "who goes on with the session has none of its connections");
+        assert!(runs_alone(&waits.clone().without_hosts()), "who goes on with the session has none of its connections");
         let stopped = waits.clone().stop(&Outcome::failed("stopped"));
         assert!(matches!(stopped.wanted()[..], [Job::StopTool(_)]));
         let settled = Event::CallSettled { call: id.clone(), outcome: Outcome::ok("") };
