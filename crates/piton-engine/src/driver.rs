@@ -22,6 +22,7 @@
 //! This module must not know: which provider, which tool, which front end.
 
 mod asked;
+mod carried;
 mod commands;
 mod filling;
 mod line;
@@ -73,18 +74,23 @@ pub(crate) struct Setup {
     pub(crate) world: World,
     pub(crate) stored: Stored,
     pub(crate) log: Box<dyn Log>,
-    pub(crate) session: State,
+    pub(crate) folded: Folded,
     /// What is recorded already and not yet durable.
     pub(crate) staged: Vec<Arc<Record>>,
-    pub(crate) prompts: Prompts,
-    pub(crate) notes: Notes,
     pub(crate) settings: Settings,
-    pub(crate) ledger: Arc<FileLedger>,
     pub(crate) firewall: Firewall,
     pub(crate) bus: Bus,
     pub(crate) requests: Requests,
     pub(crate) nursery: Arc<dyn Nursery>,
     pub(crate) kin: Kin,
+}
+
+/// What a session's journal was folded into.
+pub(crate) struct Folded {
+    pub(crate) session: State,
+    pub(crate) prompts: Prompts,
+    pub(crate) notes: Notes,
+    pub(crate) ledger: Arc<FileLedger>,
 }
 
 /// Drives one session.
@@ -125,12 +131,9 @@ impl Driver {
             world,
             stored,
             log,
-            session,
+            folded: Folded { session, prompts, notes, ledger },
             staged,
-            prompts,
-            notes,
             settings,
-            ledger,
             firewall,
             bus,
             requests,
@@ -323,6 +326,7 @@ impl Driver {
             }
             _ => {}
         }
+        self.settle_carried(&record.event);
         self.count(&record.event, child.as_ref());
         if let Some(approval) = approval {
             self.leave_plan(approval);

@@ -6,7 +6,7 @@ use crate::clock::World;
 use crate::context::{self, Notes};
 use crate::control::{RemoteSession, Served, Server};
 use crate::delegate::{Opens, Order};
-use crate::driver::{Driver, Setup};
+use crate::driver::{Driver, Folded, Setup};
 use crate::family::Kin;
 use crate::firewall;
 use crate::fork::{self, ForkError};
@@ -232,16 +232,14 @@ impl Engine {
         let resumed = if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn };
         let (opened_at, workspace) = (log.head().max(1), PathBuf::from(session.workspace()));
         let served = Served { stored: stored.clone(), bus: bus.clone(), inbox: inbox.weak() };
+        let Memory { prompts, notes, ledger } = memory;
         let setup = Setup {
             world: self.world.clone(),
             stored: stored.clone(),
             log,
-            session,
+            folded: Folded { session, prompts, notes, ledger: Arc::new(ledger) },
             staged: staged.into_iter().map(Arc::new).collect(),
-            prompts: memory.prompts,
-            notes: memory.notes,
             settings,
-            ledger: Arc::new(memory.ledger),
             firewall,
             bus: bus.clone(),
             requests,

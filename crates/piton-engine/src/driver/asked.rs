@@ -5,9 +5,7 @@ use super::{Driver, Stage};
 use crate::error::{EngineError, ShellError};
 use crate::hosts::HostAsk;
 use crate::inbox::{Asked, Asker};
-use crate::jobs::{
-    Called, Key, SideJob, UserMessage, Writer, answer, find_answer, fork, host_asked, host_judged, may_run, title,
-};
+use crate::jobs::{Called, Key, SideJob, UserMessage, Writer, answer, fork, host_asked, host_judged, may_run, title};
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
 use piton_core::ids::{MessageId, Seq, SessionId};
@@ -183,15 +181,15 @@ impl Driver {
         }
     }
 
-    fn answered(&mut self, given: Answer, asker: Asker) {
+    pub(super) fn answered(&mut self, given: Answer, asker: Asker) {
         let Answer { subject, decision, shown } = given;
         if let Subject::Child { session, subject: own } = &subject {
             let answer = Answer { subject: Subject::clone(own), decision, shown };
             return self.answered_child(session, Request::Answer(answer), asker);
         }
         let Some(open) = self.session.question(&subject) else {
-            let task = find_answer(subject, asker, &self.context());
-            return self.jobs.put_ready(Key::Side(SideJob::Find), task);
+            let early = self.line.carried.keep(Answer { subject, decision, shown }, asker);
+            return early.into_iter().for_each(|(answer, asker)| self.not_open(answer.subject, asker));
         };
         if shown.is_some_and(|shown| shown != open.shown) {
             return asker.refuse(EngineError::OtherQuestion { subject });

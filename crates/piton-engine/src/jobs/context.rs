@@ -55,8 +55,6 @@ pub(crate) struct Services {
     pub(crate) hooks: Hooks,
     pub(crate) world: World,
     pub(crate) stored: Stored,
-    /// The folder of what belongs to the session only while it runs here.
-    pub(crate) scratch: PathBuf,
     pub(crate) executor: Arc<dyn Executor>,
     pub(crate) files: Arc<dyn Files>,
     /// What the model knows of files.
@@ -93,8 +91,7 @@ impl Services {
         let env_files = Arc::new(EnvFiles::new(firewall.clone()));
         env_files.read_top(workspace);
         clean_system(&mut settings, &firewall);
-        let scratch = stored.scratch();
-        let calls = scratch.join(CALLS);
+        let calls = stored.scratch().join(CALLS);
         Self {
             hooks: Hooks::new(&settings.hooks),
             executor: settings.backend.executor(&calls),
@@ -102,7 +99,6 @@ impl Services {
             settings,
             world,
             stored,
-            scratch,
             ledger,
             firewall,
             env_files,
@@ -121,7 +117,7 @@ impl Services {
     }
 
     pub(crate) fn calls_dir(&self) -> PathBuf {
-        self.scratch.join(CALLS)
+        self.stored.scratch().join(CALLS)
     }
 
     /// How what the model wrote is confined in this workspace.
@@ -145,7 +141,7 @@ impl Services {
             workspace: workspace.to_path_buf(),
             write: sandbox.write,
             home: sandbox.home.clone(),
-            private: self.scratch.join(SANDBOX),
+            private: self.stored.scratch().join(SANDBOX),
             path: std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect(),
             // What commands have printed is read again from there.
             read: sandbox.read.iter().cloned().chain([self.calls_dir()]).collect(),
@@ -184,7 +180,7 @@ impl Services {
         let model = Some(session.model()).filter(|name| !name.is_empty()).unwrap_or(settings.model.name());
         Arc::new(HookContext {
             session: session.id().clone(),
-            session_dir: self.scratch.clone(),
+            session_dir: self.stored.scratch(),
             workspace: PathBuf::from(session.workspace()),
             confinement: self.confinement(Path::new(session.workspace())),
             turn: session.turn(),
