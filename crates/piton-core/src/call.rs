@@ -227,7 +227,7 @@ pub struct CommandPart {
     /// Files that it may open: named by words whose role is not known, or in its code. Absolute paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub may_open: Vec<String>,
-    /// Folders of which it opens whatever lies below: `folder`, an absolute path, `names`, if only such, and whether `hidden` ones, too.
+    /// Folders below which it opens everything: `folder`, an absolute path; `names`, if limited to these; `hidden`, whether hidden files are included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<piton_shell::Below>,
 }
@@ -278,7 +278,7 @@ fn is_false(flag: &bool) -> bool {
 pub enum CallInput {
     /// A JSON object, ready for the tool to check.
     Json(Value),
-    /// What the model sent is not a JSON object. Never run; the model is told.
+    /// The model sent something that is not a JSON object. It never runs, and the model is told.
     Invalid {
         /// The text as it came, cut to something readable.
         raw: String,
@@ -393,7 +393,7 @@ fn is_zero(number: &u32) -> bool {
 pub struct TaskNews {
     /// Which.
     pub task: CallId,
-    /// It was started by this call, and goes on.
+    /// This call started it, and it is still running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<TaskBegan>,
     /// Bytes of its output that the model has read by now, from the beginning.
@@ -463,7 +463,7 @@ pub struct FileFact<'o> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The tool did what was asked. A command that ran and returned non-zero is `Failed`.
+    /// The tool succeeded. A command that ran and returned non-zero is `Failed`.
     Ok,
     /// The tool ran and reported a failure, or its input was not acceptable.
     Failed,
@@ -487,7 +487,7 @@ impl Status {
 }
 
 impl Outcome {
-    /// The tool did what was asked.
+    /// The tool succeeded.
     pub fn ok(text: impl Into<String>) -> Self {
         Self::new(Status::Ok, text)
     }

@@ -61,7 +61,7 @@ pub struct Policy {
     /// What becomes of calls that these rules would ask about.
     #[serde(default, rename = "permission_mode", skip_serializing_if = "is_usual")]
     pub mode: PermissionMode,
-    /// Whether secrets were left in what was recorded and sent.
+    /// Whether secrets were recorded and sent without redaction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unredacted: bool,
     /// Whether the turn waits for the session's subagents in the background before it ends: nobody is there after it to be told

@@ -866,7 +866,6 @@ impl Phase {
                 work.turn.note_of_calls(event);
                 work.settle(batch.apply(event, work.epoch, record.at_ms), after, record.seq)
             }
-            (RunningTools(batch, after), Event::WriterOpened { .. }) => RunningTools(batch.without_hosts(), after),
             (phase, event @ Event::SnapshotTaken { .. }) if !matches!(phase, Sealing(_)) => work.put_down(phase, event),
             (phase, event @ Event::HooksRan { .. }) => phase.hooked(work, event, record.seq, record.at_ms),
             (StepOver(after), Event::StepFinished { .. }) => work.after_step(after),
@@ -896,11 +895,14 @@ impl Phase {
         }
     }
 
-    /// The same where a person wants the context compacted between turns.
+    /// The same where a person wants the context compacted between turns, or another process goes on with the calls.
     fn step_at_rest(self, work: &mut Work, event: &Event) -> Self {
         match (self, event) {
             (Self::Idle | Self::Held, Event::CompactionStarted { trigger: trigger @ Trigger::Asked, focus, .. }) => {
                 work.start_compaction_at_rest(*trigger, focus.as_ref())
+            }
+            (Self::RunningTools(batch, after), Event::WriterOpened { .. }) => {
+                Self::RunningTools(batch.without_hosts(), after)
             }
             // Nobody waits for it any more who had asked for it there.
             (phase, Event::WriterOpened { .. }) if phase.is_compaction_at_rest() => work.rest(),

@@ -102,9 +102,8 @@ pub async fn settings(
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
-    let skills = skills::of_session(machine, workspace, items, notices)?;
+    let skills = Arc::new(skills::of_session(machine, workspace, items, notices)?);
     skills::missing(&skills, &agents, notices);
-    let skills = Arc::new(skills);
     skills::show(&skills, workspace, &mut policy.reach, sandbox.as_mut());
     let servers = servers::of_session(
         (machine, workspace),

@@ -48,8 +48,8 @@ use crate::family::Kin;
 use crate::hosts::Hosts;
 use crate::inbox::{Asked, Asker, Askers, Requests, WeakInbox};
 use crate::jobs::{
-    End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SideJob, Step, compacted, goodbye, show, take_up,
-    watched, window_learned, with_reminders,
+    End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SessionTree, SideJob, Step, compacted, goodbye,
+    show, take_up, watched, window_learned, with_reminders,
 };
 use crate::prompt::Prompts;
 use crate::settings::Settings;
@@ -149,9 +149,9 @@ impl Driver {
         } = setup;
         // What it has used so far is known to all of its family before anybody of them goes on.
         kin.begin(stored.id(), session.used(), &session.policy().budget);
-        let (family, workspace) = ((nursery, kin), Path::new(session.workspace()));
+        let (tree, workspace) = (SessionTree { nursery, kin }, Path::new(session.workspace()));
         let (asks, hosts) = Hosts::new();
-        let services = Services::new(settings, world, stored, ledger, (firewall, bus, inbox, asks), family, workspace);
+        let services = Services::new(settings, world, stored, ledger, (firewall, bus, inbox, asks), tree, workspace);
         Self {
             memory: Memory::new(prompts, notes, &services.settings, &session),
             services,
@@ -355,7 +355,7 @@ impl Driver {
 
     /// Tells the session's family what it has used, where that has changed; `child` has answered the call that is settled.
     fn count(&self, event: &Event, child: Option<&SessionId>) {
-        let (kin, session) = (&self.services.kin, &self.session);
+        let (kin, session) = (&self.services.tree.kin, &self.session);
         match event {
             Event::TurnStarted { policy, .. } | Event::TurnResumed { policy, .. } => {
                 kin.begin(session.id(), session.used(), &policy.budget);

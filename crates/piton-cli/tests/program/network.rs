@@ -307,9 +307,12 @@ fn always_is_a_rule_for_the_host_in_later_calls() {
 
 #[test]
 fn a_question_about_a_host_ends_with_its_call() {
-    let stage = calls([("bash", json!({"command": "curl -sS http://new.test/", "timeout": 2})), get("new.test")]);
+    // It ends when the question is there, with the connection still open.
+    let ends = "curl -sS http://new.test/ & until test -e asked; do sleep 0.05; done";
+    let stage = calls([("bash", json!({"command": ends})), get("new.test")]);
     let mut run = Attended::start(&stage, &["--yes"]);
     until("it asks", || run.of("approval_asked").len() == 1);
+    stage.workspace.write("asked", "");
     run.answers(2, &json!({"host": {"call": "c2_0", "host": "new.test"}}), &json!("approve"));
     let told = run.end();
     assert!(!told[0].contains(NOWHERE) && told[1].contains(NOWHERE), "{told:?}");

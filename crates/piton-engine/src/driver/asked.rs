@@ -62,7 +62,7 @@ impl Driver {
                 self.askers.tell_when_durable(asker, Reply::Renamed { seq: self.recorder.last_seq() });
             }
             Request::Revoke { tools } => {
-                self.services.nursery.ask_all(&Request::Revoke { tools: tools.clone() });
+                self.services.tree.nursery.ask_all(&Request::Revoke { tools: tools.clone() });
                 self.record(Event::GrantsRevoked { tools });
                 self.askers.tell_when_durable(asker, Reply::Revoked { seq: self.recorder.last_seq() });
             }
@@ -155,7 +155,7 @@ impl Driver {
 
     fn pause_for(&mut self, paused: bool, asker: &Asker) {
         self.pause(paused);
-        self.services.nursery.ask_all(&if paused { Request::Pause {} } else { Request::Continue {} });
+        self.services.tree.nursery.ask_all(&if paused { Request::Pause {} } else { Request::Continue {} });
         asker.tell(Reply::State { paused });
     }
 
@@ -219,7 +219,7 @@ impl Driver {
 
     /// Passes on what is for a subagent, and what that answers.
     fn answered_child(&self, child: &SessionId, request: Request, asker: Asker) {
-        let Some(mut asking) = self.services.nursery.ask(child, request) else {
+        let Some(mut asking) = self.services.tree.nursery.ask(child, request) else {
             return asker.refuse(EngineError::NotAtWork(child.clone()));
         };
         let session = child.clone();
@@ -262,7 +262,7 @@ impl Driver {
     /// From here on the session is left as soon as no client of this process waits.
     pub(super) fn leave_when_answered(&mut self) {
         self.askers.leave_when_answered();
-        self.services.leaves_when_answered = true;
+        self.memory.leaves_when_answered = true;
     }
 
     /// Leaves where no client of this process waits for an answer any more, if that was wanted.

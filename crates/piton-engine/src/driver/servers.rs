@@ -17,7 +17,7 @@ pub(super) type ServersWatched = Option<DropGuard>;
 impl Driver {
     /// Starts the servers, once the first request to a model is on its way: no request waits for one of them.
     pub(super) fn start_servers(&mut self) {
-        if self.servers_watched.is_some() || self.services.kin.depth > 0 {
+        if self.servers_watched.is_some() || self.services.tree.kin.depth > 0 {
             return;
         }
         let Some(servers) = self.services.settings.tools.servers() else { return };
@@ -51,7 +51,7 @@ async fn tell(servers: Arc<dyn Servers>, bus: Bus) {
 
 /// Stops them, whether they were started beside a request or by a call.
 pub(super) async fn close(services: &Services) {
-    if let Some(servers) = services.settings.tools.servers().filter(|_| services.kin.depth == 0) {
+    if let Some(servers) = services.settings.tools.servers().filter(|_| services.tree.kin.depth == 0) {
         servers.close().await;
     }
 }

@@ -70,11 +70,15 @@ pub(crate) struct Services {
     pub(crate) elicitations: Arc<Elicitations>,
     /// Where connections of running commands ask.
     pub(crate) hosts: HostAsks,
-    /// Who runs subagents, and the session's own place among them.
+    pub(crate) tree: SessionTree,
+}
+
+/// The session's callers and subagents.
+pub(crate) struct SessionTree {
+    /// Runs subagents.
     pub(crate) nursery: Arc<dyn Nursery>,
+    /// The session's position among them.
     pub(crate) kin: Kin,
-    /// Whether the session is left as soon as its client has an answer: then nobody could be told of anything afterwards.
-    pub(crate) leaves_when_answered: bool,
 }
 
 /// What this process keeps of a session beside its state.
@@ -83,8 +87,10 @@ pub(crate) struct Memory {
     pub(crate) notes: Notes,
     pub(crate) servers: ServerNotes,
     pub(crate) frames: Frames,
-    /// How long the last snapshot took: a short one is taken without a way to another thread and back.
+    /// How long the last snapshot took: a short one is taken without switching to another thread and back.
     pub(crate) snapshot_took: Duration,
+    /// Whether the session closes as soon as its client has an answer: then nothing could be reported afterwards.
+    pub(crate) leaves_when_answered: bool,
 }
 
 impl Services {
@@ -94,7 +100,7 @@ impl Services {
         stored: Stored,
         ledger: Arc<FileLedger>,
         (firewall, bus, inbox, hosts): (Firewall, Bus, WeakInbox, HostAsks),
-        (nursery, kin): (Arc<dyn Nursery>, Kin),
+        tree: SessionTree,
         workspace: &Path,
     ) -> Self {
         let env_files = Arc::new(EnvFiles::new(firewall.clone()));
@@ -115,9 +121,7 @@ impl Services {
             inbox,
             elicitations: Arc::default(),
             hosts,
-            nursery,
-            kin,
-            leaves_when_answered: false,
+            tree,
         }
     }
 
@@ -194,8 +198,14 @@ impl Services {
 
 impl Memory {
     pub(crate) fn new(prompts: Prompts, notes: Notes, settings: &Settings, session: &State) -> Self {
-        let (frames, servers) = (Frames::of(settings, session), ServerNotes::default());
-        Self { prompts, notes, servers, frames, snapshot_took: Duration::MAX }
+        Self {
+            prompts,
+            notes,
+            servers: ServerNotes::default(),
+            frames: Frames::of(settings, session),
+            snapshot_took: Duration::MAX,
+            leaves_when_answered: false,
+        }
     }
 }
 
@@ -247,7 +257,7 @@ impl JobContext<'_> {
         let snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
         let unredacted = self.services.firewall.is_off();
         let mut policy = Policy { snapshots, hooks, unredacted, ..settings.narrowed() };
-        policy.waits_for_subagents |= self.services.leaves_when_answered;
+        policy.waits_for_subagents |= self.memory.leaves_when_answered;
         policy.compaction.rules.frame_tokens =
             compaction::frame_tokens(self.memory.frames.own(), settings.model.name());
         policy

@@ -120,13 +120,13 @@ pub(super) fn delegation(call: &ToolCall, cx: &JobContext<'_>) -> Option<Arc<dyn
         return Some(Arc::new(LeftAtWork { call: call.id.clone(), work }));
     }
     let order = order(&call.id, work, run_by, cx);
-    Some(Arc::new(Delegation { nursery: Arc::clone(&cx.services.nursery), order }))
+    Some(Arc::new(Delegation { nursery: Arc::clone(&cx.services.tree.nursery), order }))
 }
 
 /// What a subagent shall do, and how its session is run.
 fn order(call: &CallId, work: BackgroundAgent, run_by: Option<Arc<Agent>>, cx: &JobContext<'_>) -> Order {
-    let Services { settings, kin, bus, .. } = cx.services;
-    let left = kin.left(&work.session);
+    let Services { settings, tree, bus, .. } = cx.services;
+    let left = tree.kin.left(&work.session);
     let BackgroundAgent { session, goes_on, agent, title, prompt, model, worktree } = work;
     Order {
         parent: Origin { session: cx.session.id().clone(), seq: bus.now().seq, call: Some(call.clone()) },
@@ -140,7 +140,7 @@ fn order(call: &CallId, work: BackgroundAgent, run_by: Option<Arc<Agent>>, cx: &
         caller: Caller { settings: settings.clone(), mode: cx.session.policy().mode, left },
         workspace: PathBuf::from(cx.session.workspace()),
         worktree,
-        kin: kin.child(),
+        kin: tree.kin.child(),
         bus: bus.clone(),
     }
 }
@@ -150,7 +150,7 @@ fn order(call: &CallId, work: BackgroundAgent, run_by: Option<Arc<Agent>>, cx: &
 pub(super) fn attend(call: &CallId, work: &BackgroundAgent, cx: &JobContext<'_>) -> Step {
     let run_by = cx.services.settings.agents.get(&work.agent).filter(|agent| agent.is_subagent).cloned();
     let order = order(call, work.clone(), run_by, cx);
-    let (nursery, stop) = (Arc::clone(&cx.services.nursery), CancellationToken::new());
+    let (nursery, stop) = (Arc::clone(&cx.services.tree.nursery), CancellationToken::new());
     let spill = Spill {
         cut: cx.session.policy().calls.output_cut,
         folder: cx.services.calls_dir(),

@@ -179,7 +179,7 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         host: Arc::new(services.stored.clone()),
         delegate: delegation(call, cx),
         server_client: Arc::new(client),
-        subordinates: Some(Arc::clone(&services.nursery).subordinates()),
+        subordinates: Some(Arc::clone(&services.tree.nursery).subordinates()),
         executor: Arc::clone(&services.executor),
         tasks: Arc::new(cx.session.tasks().clone()),
         output: OutputSink::cleaned(&services.firewall, move |text: &str| {
