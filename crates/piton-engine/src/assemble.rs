@@ -17,14 +17,17 @@ pub mod cloud;
 pub mod entries;
 pub mod environment;
 pub mod keys;
+pub mod plugins;
 pub mod policy;
 pub mod rules;
 pub mod sandbox;
+pub mod scope;
 pub mod secrets;
 pub mod server;
 pub mod skills;
 pub mod sources;
 mod chosen;
+mod opencode;
 mod switch;
 
 pub(crate) mod error;
@@ -42,13 +45,14 @@ pub use trouble::Trouble;
 pub use wishes::Wishes;
 
 use crate::agents::Agents;
-use crate::config::trust::{self, RunTrust, repository};
+use crate::config::trust::{self, Item, RunTrust, repository};
 use crate::config::{Config, WebSearchTable};
 use crate::settings::{Displaced, PlanFolder, Settings};
 use crate::skills::Skills;
 use crate::standing::Standing;
 use brought::{Brought, RunTrusted};
 use chosen::Chosen;
+use scope::Scope;
 use models::{Answers, Source};
 use piton_http::page::PageAddress;
 use piton_models::text_tools;
@@ -74,8 +78,11 @@ pub async fn settings(
     let trusted = RunTrusted::of(machine, workspace, &wishes.trust)?;
     let config = sources::of_session(machine, workspace, wishes, trusted.as_ref(), notices)?;
     let items = trusted.as_ref().map_or(&[][..], |trusted| &trusted.items);
-    let agents = agents::of_session(machine, workspace, items, notices)?;
-    let chosen = Chosen::of(&agents, (machine, workspace, items), &config, wishes, notices)?;
+    let scope = scoped(machine, workspace, &config, items, wishes)?;
+    notices.extend(scope.plugins.notices());
+    let skills = skills::of_session(&scope, notices)?;
+    let agents = agents::of_session(&scope, notices)?.with_skills_of_plugins(&skills);
+    let chosen = Chosen::of(&agents, &scope, &config, wishes, notices)?;
     let (mut policy, mut sandbox) = policy::of_session(&config, machine, wishes, notices)?;
     let displaced = chosen.set_mode(&mut policy, &config, wishes, sandbox.is_some());
     let standing = Standing::in_folder(&machine.data_dir);
@@ -94,11 +101,10 @@ pub async fn settings(
     let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
     let all = models.iter().chain(&titles).chain(&summaries);
     let env_of_hooks = Arc::new(keys::left_for_hooks(all, &config, machine));
-    let hooks = hooks::hooks(wishes, (&config, items), &env_of_hooks, machine, workspace, notices)?;
+    let hooks = hooks::hooks(wishes, &config, &env_of_hooks, &scope, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
-    let skills = skills::of_session(machine, workspace, items, notices)?;
     skills::missing(&skills, &agents, notices);
     let skills = Arc::new(skills);
     skills::show(&skills, workspace, &mut policy.reach, sandbox.as_mut());
@@ -117,7 +123,7 @@ pub async fn settings(
         secrets: secrets::known_at_start(&config, machine, wishes, notices),
         tools: tools_of(settings.tools.clone(), (&agents, &skills), &config, machine)?,
         agents: Arc::new(agents),
-        commands: Some(commands::of_session(machine, workspace, items, &skills, notices)?),
+        commands: Some(commands::of_session(&scope, &skills, notices)?),
         skills,
         agent: chosen.agent,
         displaced: Displaced { mode: displaced, models: displaced_models },
@@ -134,6 +140,23 @@ pub async fn settings(
         model_source: Some(Arc::new(switch)),
         ..settings
     })
+}
+
+/// Where a session of this client's looks for entries. What the configuration has to say of itself is not repeated here.
+pub fn scope(machine: &Machine, workspace: &Path, wishes: &Wishes) -> Result<Scope, AssembleError> {
+    let config = sources::of_workspace(machine, workspace, &wishes.flags, &mut Vec::new())?;
+    scoped(machine, workspace, &config, &[], wishes)
+}
+
+fn scoped(
+    machine: &Machine,
+    workspace: &Path,
+    config: &Config,
+    trusted: &[Item],
+    wishes: &Wishes,
+) -> Result<Scope, AssembleError> {
+    let scope = Scope::new(machine, workspace, config, trusted, &wishes.plugin_dirs)?;
+    Ok(scope.with_agents(wishes.agents.clone()))
 }
 
 /// Where plans are kept: in the repository, where the user trusts what that brings along.

@@ -13,6 +13,8 @@ mod family;
 mod delegate;
 mod children;
 mod list_file;
+mod tree;
+pub mod plugins;
 pub mod standing;
 mod error;
 mod handle;

@@ -54,6 +54,8 @@ pub enum Kind {
     Command,
     /// A skill, with the files beside it.
     Skill,
+    /// A plugin, with all its files.
+    Plugin,
 }
 
 impl Kind {
@@ -68,6 +70,8 @@ impl Kind {
             (Self::Command, _) => "commands",
             (Self::Skill, 1) => "skill",
             (Self::Skill, _) => "skills",
+            (Self::Plugin, 1) => "plugin",
+            (Self::Plugin, _) => "plugins",
         }
     }
 }
@@ -97,6 +101,7 @@ impl Item {
             Kind::Agent => format!("agent:{}", self.hash),
             Kind::Command => format!("command:{}", self.hash),
             Kind::Skill => format!("skill:{}", self.hash),
+            Kind::Plugin => format!("plugin:{}", self.hash),
         }
     }
 
