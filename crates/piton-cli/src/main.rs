@@ -19,8 +19,8 @@ mod upkeep;
 
 use crate::cli::{Cli, Command, Format};
 use crate::commands::{
-    agent, auth, command, config, context, demo, doctor, man, models, permission, plugin, presets, sandbox, sessions, skill,
-    trust, undo,
+    agent, auth, command, config, context, demo, doctor, man, models, permission, plugin, presets, sandbox, sessions,
+    skill, trust, undo,
 };
 use crate::failure::Failure;
 use crate::out::{report, view};

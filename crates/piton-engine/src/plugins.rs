@@ -110,7 +110,8 @@ impl Plugin {
     pub fn entry_files(&self, kind: PartKind) -> Vec<(PathBuf, PathBuf)> {
         let mut all = Vec::new();
         for folder in self.folders(kind) {
-            let below = self.files.iter().map(|(path, _)| self.root.join(path)).filter(|path| path.starts_with(&folder));
+            let below =
+                self.files.iter().map(|(path, _)| self.root.join(path)).filter(|path| path.starts_with(&folder));
             let base = if folder.is_file() { folder.parent().unwrap_or(&self.root) } else { &folder };
             all.extend(below.filter(|path| kind.is_file_of(path)).map(|path| (base.to_owned(), path)));
         }
@@ -130,7 +131,8 @@ impl Plugin {
             Some(Node::Link(_)) => return Err("it is a link, which is not followed in a plugin".to_owned()),
             None => return Err("it is no file of the plugin".to_owned()),
         };
-        let bytes = regular::whole_unlinked(file, SETTINGS_BYTES).map_err(|error| format!("it cannot be read: {error}"))?;
+        let bytes =
+            regular::whole_unlinked(file, SETTINGS_BYTES).map_err(|error| format!("it cannot be read: {error}"))?;
         if blake3::hash(&bytes) != *hash {
             return Err("it was changed since the plugin was read".to_owned());
         }

@@ -9,8 +9,8 @@ use piton_core::configure::BUILD;
 use piton_engine::agents::Agent;
 use piton_engine::agents::file::Read;
 use piton_engine::assemble::agents::{Found, look};
-use piton_engine::assemble::{self, Wishes};
 use piton_engine::assemble::entries::State;
+use piton_engine::assemble::{self, Wishes};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 

@@ -208,7 +208,8 @@ fn show(name: &str, around: &Surroundings) -> Result<u8> {
         Ok(plugin) => plugin,
         Err(why) => bail!("{} cannot be used: {}", view::clean(name), view::clean(why)),
     };
-    let mut text = format!("{:<20} {:<14} {}\n", view::clean(&found.named), found.state.word(), view::clean(&from(found, around)));
+    let mut text =
+        format!("{:<20} {:<14} {}\n", view::clean(&found.named), found.state.word(), view::clean(&from(found, around)));
     let not_read = plugin.manifest.unknown.join(", ");
     for (what, said) in [
         ("description", plugin.manifest.description.as_str()),
@@ -237,12 +238,18 @@ fn validate(path: &Path, around: &Surroundings) -> Result<u8> {
     let count = plugins.len();
     for read in plugins {
         match read {
-            Ok(plugin) => faults.extend(faults_of(&plugin).into_iter().map(|fault| format!("{}: {fault}", plugin.name()))),
+            Ok(plugin) => {
+                faults.extend(faults_of(&plugin).into_iter().map(|fault| format!("{}: {fault}", plugin.name())))
+            }
             Err(why) => faults.push(why),
         }
     }
     if faults.is_empty() {
-        let what = if is_marketplace { format!("a marketplace, and so are its {count} plugins here") } else { "a plugin".to_owned() };
+        let what = if is_marketplace {
+            format!("a marketplace, and so are its {count} plugins here")
+        } else {
+            "a plugin".to_owned()
+        };
         view::write_stdout(&format!("{shown} is sound: {what}.\n"));
         return Ok(0);
     }

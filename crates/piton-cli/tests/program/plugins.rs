@@ -13,9 +13,15 @@ const TOOLS: [(&str, &str); 7] = [
         r#"{"name": "tools", "version": "1.2.0", "description": "Helps", "commands": ["./more"], "color": "red"}"#,
     ),
     ("agents/deep/helper.md", "---\ndescription: Helps with it\nskills: release\n---\nYou are the HELPER."),
-    ("commands/git/changes.md", "---\ndescription: What changed\n---\nChanged: $0 by !`cat \"${CLAUDE_PLUGIN_ROOT}/word.txt\"`"),
+    (
+        "commands/git/changes.md",
+        "---\ndescription: What changed\n---\nChanged: $0 by !`cat \"${CLAUDE_PLUGIN_ROOT}/word.txt\"`",
+    ),
     ("more/extra.md", "EXTRA"),
-    ("skills/release/SKILL.md", "---\nname: release\ndescription: How releases are made\n---\nRELEASE from ${CLAUDE_PLUGIN_ROOT}"),
+    (
+        "skills/release/SKILL.md",
+        "---\nname: release\ndescription: How releases are made\n---\nRELEASE from ${CLAUDE_PLUGIN_ROOT}",
+    ),
     (
         "hooks/hooks.json",
         r#"{"description": "x", "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command",
@@ -53,6 +59,10 @@ fn last(stage: &Stage) -> String {
     stage.provider.requests().last().unwrap().body.to_string()
 }
 
+fn bash(command: &str) -> Value {
+    json!({"name": "bash", "args": {"command": command}})
+}
+
 fn git(folder: &Path, args: &[&str]) {
     let settings = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main"];
     let run = Command::new("git").args(settings).args(args).current_dir(folder).output().unwrap();
@@ -70,14 +80,17 @@ fn a_plugin_of_a_folder_is_shown_added_and_used_by_its_name() {
         "nobody to ask",
     ]);
     assert!(!stage.home.has("data/plugins.json"), "what was not agreed to is nowhere");
-    Ran::of(stage.piton(&["plugin", "add", &home(&stage, "made"), "--yes"])).expect_code(0).expect_said(&["tools is added"]);
+    Ran::of(stage.piton(&["plugin", "add", &home(&stage, "made"), "--yes"]))
+        .expect_code(0)
+        .expect_said(&["tools is added"]);
     Ran::of(stage.piton(&["plugin", "list"])).expect_code(0).expect_stdout(&["tools                in force"]);
     Ran::of(stage.piton(&["plugin", "show", "tools"])).expect_code(0).expect_stdout(&["1.2.0", "not read     color"]);
     Ran::of(stage.piton(&["agent"])).expect_code(0).expect_stdout(&["tools:helper"]);
     Ran::of(stage.piton(&["command", "extra"])).expect_code(0).expect_stdout(&["/tools:extra"]);
     let ran = stage.run(&["--sandbox", "off", "/tools:git:changes one two"]).expect_code(0);
     let sent = first(&stage);
-    for words in ["Changed: one by the word", "tools:helper", "Helps with it", "tools:release", "How releases are made"] {
+    for words in ["Changed: one by the word", "tools:helper", "Helps with it", "tools:release", "How releases are made"]
+    {
         assert!(sent.contains(words), "{words}: {sent}");
     }
     assert_eq!(stage.workspace.read("hooked"), "the word", "{}", ran.stderr);
@@ -93,13 +106,29 @@ fn a_plugin_of_a_folder_is_shown_added_and_used_by_its_name() {
     stage.run(&["go"]).expect_code(0);
     assert!(!last(&stage).contains("tools:helper"));
     Ran::of(stage.piton(&["plugin", "enable", "tools"])).expect_code(0);
-    Ran::of(stage.piton(&["plugin", "update", "tools"])).expect_code(1).expect_said(&["-the word", "+another", "nobody to ask"]);
+    Ran::of(stage.piton(&["plugin", "update", "tools"])).expect_code(1).expect_said(&[
+        "-the word",
+        "+another",
+        "nobody to ask",
+    ]);
     stage.run(&["--sandbox", "off", "/changes one"]).expect_code(0);
     assert!(last(&stage).contains("by the word"), "not agreed to, not used: {}", last(&stage));
     Ran::of(stage.piton(&["plugin", "update", "tools", "--yes"])).expect_code(0).expect_said(&["is updated"]);
     Ran::of(stage.piton(&["plugin", "update", "tools", "--yes"])).expect_code(0).expect_said(&["is as it was"]);
     stage.run(&["--sandbox", "off", "/changes one"]).expect_code(0);
     assert!(last(&stage).contains("by another"), "{}", last(&stage));
+    // In the sandbox, too, its files can be read and those beside it cannot.
+    let copies = home(&stage, "data/plugins/installed");
+    let script = json!([
+        {"tools": [bash(&format!("cat {copies}/tools-*/word.txt")), bash(&format!("cat {}", home(&stage, "data/plugins.json")))]},
+        {"text": "ok"},
+    ]);
+    let other = Stage { provider: piton_testkit::fake_provider::FakeProvider::start(script), ..stage };
+    let ran = other.run(&["go"]);
+    let outcomes = ran.outcomes();
+    assert!(outcomes[0]["text"].as_str().unwrap().contains("another"), "{outcomes:?}");
+    assert!(!outcomes[1]["text"].as_str().unwrap().contains("\"hash\""), "{outcomes:?}");
+    let stage = other;
     Ran::of(stage.piton(&["plugin", "remove", "tools"])).expect_code(0);
     Ran::of(stage.piton(&["plugin", "list"])).expect_stdout(&["There are no plugins"]);
     Ran::of(stage.piton(&["plugin", "remove", "tools"])).expect_code(1).expect_said(&["no plugin that you added"]);
@@ -133,7 +162,9 @@ fn a_git_repository_is_cloned_without_its_hooks_and_pinned() {
     stage.home.write("template/hooks/post-checkout", "#!/bin/sh\ntouch \"$HOME/ran\"\n");
     let hook = stage.home.path().join("template/hooks/post-checkout");
     std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    stage.home.write(".gitconfig", format!("[init]\n\ttemplateDir = {}\n", stage.home.path().join("template").display()));
+    stage
+        .home
+        .write(".gitconfig", format!("[init]\n\ttemplateDir = {}\n", stage.home.path().join("template").display()));
     let url = format!("file://{}", origin.display());
     Ran::of(stage.piton(&["plugin", "add", &format!("{url}#v1"), "--yes"])).expect_code(0).expect_said(&["Of commit"]);
     assert!(!stage.home.has("ran"), "no hook of git's ran");
@@ -187,7 +218,9 @@ fn plugins_that_a_repository_enables_are_named_until_they_are_trusted_and_never_
     let ran = stage.run(&["go"]).expect_code(0);
     assert!(!ran.stderr.contains("tools ("), "{}", ran.stderr);
     assert!(last(&stage).contains("tools:helper"), "{}", last(&stage));
-    Ran::of(stage.piton(&["plugin", "list"])).expect_code(0).expect_stdout(&["tools                in force", "not here"]);
+    Ran::of(stage.piton(&["plugin", "list"]))
+        .expect_code(0)
+        .expect_stdout(&["tools                in force", "not here"]);
     // Any of its files that changes takes it out of force.
     stage.workspace.write("market/plugins/tools/word.txt", "changed");
     let asked = stage.provider.requests().len();
@@ -234,7 +267,8 @@ fn a_flag_gives_a_plugin_and_agents_for_one_run() {
         "tools:helper": {"description": "Another", "prompt": "x"},
     });
     let agents = agents.to_string();
-    let flags = ["--plugin-dir", &home(&stage, "made"), "--agents", &agents, "--sandbox", "off", "--agent", "reviewer", "go"];
+    let flags =
+        ["--plugin-dir", &home(&stage, "made"), "--agents", &agents, "--sandbox", "off", "--agent", "reviewer", "go"];
     let ran = stage.run(&flags);
     let sent = first(&stage);
     assert!(sent.contains("You are the REVIEWER."), "{sent} {}", ran.stderr);
@@ -280,5 +314,8 @@ fn what_is_wrong_with_a_plugin_is_named_and_the_rest_works() {
         .expect_code(1)
         .expect_said(&["the link agents/link.md leads out of the plugin"]);
     stage.home.write("odd/.claude-plugin/plugin.json", r#"{"name": "a:b"}"#);
-    stage.run(&["--plugin-dir", &home(&stage, "odd"), "go"]).expect_code(0).expect_said(&["`a:b` is no name of a plugin"]);
+    stage
+        .run(&["--plugin-dir", &home(&stage, "odd"), "go"])
+        .expect_code(0)
+        .expect_said(&["`a:b` is no name of a plugin"]);
 }

@@ -29,7 +29,8 @@ pub struct Read {
 pub fn read(path: &Path, text: &str) -> Result<Read, String> {
     let fields = front_matter::fields(text)?;
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    of_fields(path, (&stem, template::body(text).trim()), &fields, text).map_err(|(field, why)| located(text, &field, &why))
+    of_fields(path, (&stem, template::body(text).trim()), &fields, text)
+        .map_err(|(field, why)| located(text, &field, &why))
 }
 
 /// Reads one that stands in a table by its name, with its words as `prompt`.

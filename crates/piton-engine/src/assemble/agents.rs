@@ -65,7 +65,8 @@ pub fn look(scope: &Scope) -> Result<Vec<Found>, Trouble> {
         }
     }
     let at = |read: &Read| At { folder: PathBuf::new(), file: FLAG.into(), part: Some(read.agent.name.clone()) };
-    let described = scope.agents.iter().map(|read| Found { at: Some(at(read)), read: Ok(read.clone()), state: State::InForce });
+    let described =
+        scope.agents.iter().map(|read| Found { at: Some(at(read)), read: Ok(read.clone()), state: State::InForce });
     Ok(described.chain(all).collect())
 }
 

@@ -46,7 +46,8 @@ impl Entry for Command {
     /// A plugin's are written for Claude Code, wherever they lie.
     fn of_plugin(mut self, plugin: &str) -> Self {
         self.name = format!("{plugin}:{}", self.name);
-        self.places = WordPlaces { names: std::mem::take(&mut self.places.names), ..WordPlaces::of_claude(&self.template) };
+        self.places =
+            WordPlaces { names: std::mem::take(&mut self.places.names), ..WordPlaces::of_claude(&self.template) };
         self
     }
 }

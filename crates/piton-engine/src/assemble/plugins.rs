@@ -134,10 +134,20 @@ impl Plugins {
         Ok(all)
     }
 
-    fn add(&mut self, root: PathBuf, named: String, read: Result<Plugin, String>, from: From, state: Option<PluginState>) {
+    fn add(
+        &mut self,
+        root: PathBuf,
+        named: String,
+        read: Result<Plugin, String>,
+        from: From,
+        state: Option<PluginState>,
+    ) {
         let is_taken = |plugin: &Plugin| {
             let in_force = |found: &&Found| found.state == PluginState::InForce;
-            self.found.iter().filter(in_force).any(|other| other.read.as_ref().is_ok_and(|it| it.name() == plugin.name()))
+            self.found
+                .iter()
+                .filter(in_force)
+                .any(|other| other.read.as_ref().is_ok_and(|it| it.name() == plugin.name()))
         };
         let state = match (&read, state) {
             (Err(_), _) => PluginState::Broken,
@@ -164,7 +174,10 @@ impl Plugins {
             match (&found.read, found.state) {
                 (Err(why), _) => {
                     let (name, root) = (hidden::visible_name(&found.named), shown(&found.root));
-                    notices.push(Notice::new(format!("the plugin {name} of {root} is left out: {}", hidden::visible_line(why))));
+                    notices.push(Notice::new(format!(
+                        "the plugin {name} of {root} is left out: {}",
+                        hidden::visible_line(why)
+                    )));
                 }
                 (Ok(plugin), PluginState::Untrusted) => {
                     untrusted.push(format!("{} ({})", plugin.name(), plugin.brings()));
@@ -185,9 +198,14 @@ impl Plugins {
             let (name, file) = (hidden::visible_name(name), shown(file));
             notices.push(Notice::new(match how {
                 Ok(command) => {
-                    format!("{file} enables the plugin {name}, which is not here: `{}` fetches it", hidden::visible_line(command))
+                    format!(
+                        "{file} enables the plugin {name}, which is not here: `{}` fetches it",
+                        hidden::visible_line(command)
+                    )
                 }
-                Err(why) => format!("{file} enables the plugin {name}, which is not here: {}", hidden::visible_line(why)),
+                Err(why) => {
+                    format!("{file} enables the plugin {name}, which is not here: {}", hidden::visible_line(why))
+                }
             }));
         }
         notices
@@ -295,13 +313,7 @@ impl Wanted {
     }
 
     /// Adds those that are enabled. `added` are the names of those that the user has added, which need not be here twice.
-    fn resolve(
-        self,
-        machine: &Machine,
-        added: &BTreeSet<&str>,
-        is_trusted: &dyn Fn(&Item) -> bool,
-        all: &mut Plugins,
-    ) {
+    fn resolve(self, machine: &Machine, added: &BTreeSet<&str>, is_trusted: &dyn Fn(&Item) -> bool, all: &mut Plugins) {
         let mut markets: BTreeMap<&str, Result<Marketplace, String>> = BTreeMap::new();
         for (named, Named { is_users, file, .. }) in self.enabled.iter().filter(|(_, named)| named.is_enabled) {
             let (name, market) = named.split_once('@').unwrap_or((named, ""));
@@ -317,7 +329,9 @@ impl Wanted {
             let Some(folder) = known.folder() else {
                 elsewhere(match marketplace::address(&known.source) {
                     Some(address) => Ok(format!("piton plugin add {address} {name}")),
-                    None => Err(format!("what settings say of the marketplace {market} is no folder and no git repository")),
+                    None => {
+                        Err(format!("what settings say of the marketplace {market} is no folder and no git repository"))
+                    }
                 });
                 continue;
             };
@@ -343,7 +357,8 @@ impl Wanted {
 impl Known {
     /// Its folder, where it is one.
     fn folder(&self) -> Option<PathBuf> {
-        let path = || self.source["path"].as_str().map(|path| self.folder.join(path.strip_prefix("./").unwrap_or(path)));
+        let path =
+            || self.source["path"].as_str().map(|path| self.folder.join(path.strip_prefix("./").unwrap_or(path)));
         match self.source["source"].as_str() {
             Some("directory") => path(),
             // `.claude-plugin/marketplace.json` itself.

@@ -47,8 +47,7 @@ impl Scope {
         folders: &[PathBuf],
     ) -> Result<Self, Trouble> {
         let (claude, opencode) = (&config.claude, &config.opencode);
-        let plugins =
-            Plugins::look(machine, workspace, folders, trusted, claude.plugins.unwrap_or(true))?;
+        let plugins = Plugins::look(machine, workspace, folders, trusted, claude.plugins.unwrap_or(true))?;
         let on = |said: [Option<bool>; 3]| said.map(|said| said.unwrap_or(true));
         Ok(Self {
             machine: machine.clone(),

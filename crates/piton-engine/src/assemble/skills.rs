@@ -91,11 +91,13 @@ pub(super) fn missing(skills: &Skills, agents: &Agents, notices: &mut Vec<Notice
     }
 }
 
-/// Has commands and tools see the folders of the user's own skills: their words name files there. Those of a repository lie in it.
-pub(super) fn show(skills: &Skills, workspace: &Path, reach: &mut Reach, sandbox: Option<&mut SandboxSettings>) {
-    let of_user =
-        skills.iter().map(|skill| &skill.given.folder).filter(|folder| !folder.starts_with(repository(workspace)));
-    let folders: Vec<PathBuf> = of_user.filter_map(|folder| fs::canonicalize(folder).ok()).collect();
+/// Has commands and tools see the folders of the user's own skills, and of plugins with what they keep: their words name files there.
+/// Those of a repository lie in it.
+pub(super) fn show(skills: &Skills, scope: &Scope, reach: &mut Reach, sandbox: Option<&mut SandboxSettings>) {
+    let of_skills = skills.iter().map(|skill| &skill.given.folder);
+    let of_plugins = scope.plugins.in_force().flat_map(|(plugin, _)| [&plugin.root, &plugin.data]);
+    let outside = of_skills.chain(of_plugins).filter(|folder| !folder.starts_with(repository(&scope.workspace)));
+    let folders: Vec<PathBuf> = outside.filter_map(|folder| fs::canonicalize(folder).ok()).collect();
     reach.read.extend(folders.iter().filter_map(|folder| folder.to_str()).map(str::to_owned));
     if let Some(sandbox) = sandbox {
         sandbox.read.extend(folders);

@@ -93,7 +93,9 @@ impl AddedPlugins {
         let plugin = Plugin::read(&self.folder(name, added), None, &self.data_dir)?;
         match plugin.name() == name && plugin.hash() == added.hash {
             true => Ok(plugin),
-            false => Err(format!("its files are not those that you added; `piton plugin update {name}` fetches it anew")),
+            false => {
+                Err(format!("its files are not those that you added; `piton plugin update {name}` fetches it anew"))
+            }
         }
     }
 
@@ -133,12 +135,11 @@ impl AddedPlugins {
         let enabled = before.as_ref().is_none_or(|before| before.enabled);
         let added = Added { enabled, ..staged.added.clone() };
         let target = self.folder(&name, &added);
-        if !target.exists() {
-            let parent = target.parent().unwrap_or(&self.data_dir);
-            private::make_folder(parent)
-                .and_then(|()| fs::rename(&staged.plugin.root, &target))
-                .map_err(|error| format!("{} cannot be put in its place: {error}", target.display()))?;
-        }
+        let parent = target.parent().unwrap_or(&self.data_dir);
+        // One that is there may have been changed.
+        let gone = if target.exists() { fs::remove_dir_all(&target) } else { private::make_folder(parent) };
+        gone.and_then(|()| fs::rename(&staged.plugin.root, &target))
+            .map_err(|error| format!("{} cannot be put in its place: {error}", target.display()))?;
         list.plugins.insert(name.clone(), added.clone());
         self.file.write(&list, &lock).map_err(|what| self.error(&what))?;
         if let Some(before) = before.map(|before| self.folder(&name, &before)).filter(|folder| *folder != target) {
@@ -190,8 +191,7 @@ impl Staged {
 
 /// What a plugin was and what it becomes, file by file.
 pub fn changes(before: &Plugin, after: &Plugin) -> Vec<Change> {
-    let paths: BTreeSet<&Path> =
-        before.files().iter().chain(after.files().iter()).map(|(path, _)| path).collect();
+    let paths: BTreeSet<&Path> = before.files().iter().chain(after.files().iter()).map(|(path, _)| path).collect();
     let changed = paths.into_iter().filter(|path| before.files().get(path) != after.files().get(path));
     let change = |path: &Path| Change { path: path.to_owned(), before: shown(before, path), after: shown(after, path) };
     changed.map(change).collect()

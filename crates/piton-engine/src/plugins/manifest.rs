@@ -113,11 +113,14 @@ impl Manifest {
 fn name(fields: &Map<String, Value>) -> Result<String, String> {
     let name = fields.get("name").and_then(Value::as_str).ok_or("it has no name")?;
     let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-    let is_name = name.starts_with(char::is_alphanumeric) && name.chars().count() <= NAME_CHARS && name.chars().all(fits);
+    let is_name =
+        name.starts_with(char::is_alphanumeric) && name.chars().count() <= NAME_CHARS && name.chars().all(fits);
     let shown = || line(name, NAME_CHARS);
     match is_name {
         true => Ok(name.to_owned()),
-        false => Err(format!("`{}` is no name of a plugin: letters, digits, - _ and . are, up to {NAME_CHARS}", shown())),
+        false => {
+            Err(format!("`{}` is no name of a plugin: letters, digits, - _ and . are, up to {NAME_CHARS}", shown()))
+        }
     }
 }
 

@@ -46,9 +46,12 @@ impl Marketplace {
     /// Reads that of a folder.
     pub fn read(root: &Path) -> Result<Self, String> {
         let shown = hidden::visible_line(&root.display().to_string());
-        let file = file_in(root).ok_or_else(|| format!("{shown} is no marketplace: it has no .claude-plugin/{FILE}"))?;
-        let text = regular::text(&file, SETTINGS_BYTES).map_err(|error| format!("{shown}: {FILE} cannot be read: {error}"))?;
-        let said: Value = serde_json::from_str(&text).map_err(|error| format!("{shown}: {FILE} is no JSON: {error}"))?;
+        let file =
+            file_in(root).ok_or_else(|| format!("{shown} is no marketplace: it has no .claude-plugin/{FILE}"))?;
+        let text =
+            regular::text(&file, SETTINGS_BYTES).map_err(|error| format!("{shown}: {FILE} cannot be read: {error}"))?;
+        let said: Value =
+            serde_json::from_str(&text).map_err(|error| format!("{shown}: {FILE} is no JSON: {error}"))?;
         let name = said["name"].as_str().ok_or_else(|| format!("{shown}: {FILE} has no name"))?;
         let entries = said["plugins"].as_array().ok_or_else(|| format!("{shown}: {FILE} lists no plugins"))?;
         let base = said["metadata"]["pluginRoot"].as_str().unwrap_or_default();

@@ -30,16 +30,17 @@ impl Source {
         let is_address = said.contains("://") || (said.contains('@') && said.contains(':'));
         if !is_address {
             let path = folder.join(said);
-            return match path.is_dir() {
-                true => Ok(Self::Folder(path)),
-                false => Err(format!("there is no folder {}; a git repository is named by its URL", path.display())),
+            return match path.canonicalize() {
+                Ok(real) if real.is_dir() => Ok(Self::Folder(real)),
+                Ok(_) | Err(_) => Err(format!("there is no folder {}; a git repository is named by its URL", path.display())),
             };
         }
         let (url, reference) = match said.rsplit_once('#') {
             Some((url, reference)) => (url, Some(reference.to_owned())),
             None => (said, None),
         };
-        let is_option = url.starts_with('-') || reference.as_ref().is_some_and(|name| name.starts_with('-') || name.is_empty());
+        let is_option =
+            url.starts_with('-') || reference.as_ref().is_some_and(|name| name.starts_with('-') || name.is_empty());
         // `ext::` and the like run programs.
         if is_option || url.split("://").next().is_some_and(|scheme| scheme.contains("::")) {
             return Err(format!("`{said}` is no address of a git repository"));
@@ -73,7 +74,15 @@ impl Source {
         let wanted = reference.as_deref().unwrap_or("HEAD");
         let of_branch = format!("refs/remotes/origin/{wanted}");
         let commit = git
-            .run(&["-C", &target, "rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{of_branch}^{{commit}}")])
+            .run(&[
+                "-C",
+                &target,
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                &format!("{of_branch}^{{commit}}"),
+            ])
             .or_else(|_| {
                 git.run(&["-C", &target, "rev-parse", "--verify", "--end-of-options", &format!("{wanted}^{{commit}}")])
             })
@@ -134,8 +143,9 @@ mod tests {
     fn a_folder_is_one_and_an_address_is_one() {
         let folder = tempfile::tempdir().unwrap();
         let parse = |said: &str| Source::parse(said, folder.path());
-        assert_eq!(parse(".").unwrap(), Source::Folder(folder.path().join(".")));
-        let git = |url: &str, reference: Option<&str>| Source::Git { url: url.into(), reference: reference.map(Into::into) };
+        assert_eq!(parse(".").unwrap(), Source::Folder(folder.path().canonicalize().unwrap()));
+        let git =
+            |url: &str, reference: Option<&str>| Source::Git { url: url.into(), reference: reference.map(Into::into) };
         assert_eq!(parse("https://x.org/a.git#v1").unwrap(), git("https://x.org/a.git", Some("v1")));
         assert_eq!(parse("git@x.org:a/b.git").unwrap(), git("git@x.org:a/b.git", None));
         assert_eq!(parse("https://x.org/a.git#v1").unwrap().said(), "https://x.org/a.git#v1");
