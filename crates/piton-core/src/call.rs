@@ -355,7 +355,7 @@ pub struct Outcome {
     /// How long it ran, in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// The command in the background that it is about, if one.
+    /// The command or subagent in the background that it is about, if one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<TaskNews>>,
     /// What the model looks at beside the text.
@@ -388,7 +388,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What an outcome says of a command in the background.
+/// What an outcome says of a command or a subagent in the background.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskNews {
     /// Which.
@@ -404,7 +404,7 @@ pub struct TaskNews {
     pub is_over: bool,
 }
 
-/// The beginning of a command in the background.
+/// The beginning of a command, or of a subagent, in the background.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskBegan {
     /// What runs.
@@ -412,6 +412,31 @@ pub struct TaskBegan {
     /// Whether the model wants to be told of its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub notify: bool,
+    /// The subagent, where it is one that works in the background and no command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagent: Option<Box<BackgroundAgent>>,
+}
+
+/// A subagent in the background: all that is needed to begin it, or to go on with it, when the turn of its call is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackgroundAgent {
+    /// Its session.
+    pub session: SessionId,
+    /// Whether that session was there before the call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub goes_on: bool,
+    /// The agent's name.
+    pub agent: String,
+    /// The work in a few words.
+    pub title: String,
+    /// What it is told to do.
+    pub prompt: String,
+    /// The model that the call names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether it works in a git worktree of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub worktree: bool,
 }
 
 /// A picture that a call came by.

@@ -581,6 +581,11 @@ pub enum Live {
         /// The new piece, readable text.
         text: String,
     },
+    /// The model has said all it wanted, and the turn waits for subagents that it has left at work.
+    SubagentsAwaited {
+        /// How many.
+        subagents: usize,
+    },
     /// A snapshot of the workspace takes long enough to be noticed; `snapshot_taken` ends it.
     SnapshotSlow {},
     /// The session was paused, or goes on: what runs is finished, and nothing new is started meanwhile.

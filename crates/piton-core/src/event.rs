@@ -304,7 +304,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<MessageId>,
     },
-    /// A command in the background is over. Recorded once, by whichever process has the session when that is known.
+    /// A command or a subagent in the background is over. Recorded once, by whichever process has the session when that is known.
     TaskEnded {
         /// Which: the call that started it.
         task: CallId,
@@ -570,7 +570,7 @@ pub enum GivenKind {
     BudgetNear,
     /// There are few steps left.
     StepsNear,
-    /// A command in the background is over.
+    /// A command or a subagent in the background is over.
     TaskEnded,
     /// The model's own todos, of which some are open or which a compaction made it forget.
     Todo,
@@ -667,6 +667,13 @@ pub enum Subject {
     Call(CallId),
     /// The model repeats itself: let it go on? Names the last of the repeated calls.
     GoOn(CallId),
+    /// May a command that runs reach this host?
+    Host {
+        /// The call that the command is of.
+        call: CallId,
+        /// The host, with its port where that is not one of the web's: `pypi.org`, `example.org:8443`.
+        host: String,
+    },
     /// What a subagent asks, as the session that it works for tells it to clients. In no journal: the question is on
     /// record where it is asked.
     Child {
@@ -681,7 +688,7 @@ impl Subject {
     /// The call that it is about, in the session that asks.
     pub fn call(&self) -> &CallId {
         match self {
-            Self::Call(call) | Self::GoOn(call) => call,
+            Self::Call(call) | Self::GoOn(call) | Self::Host { call, .. } => call,
             Self::Child { subject, .. } => subject.call(),
         }
     }
@@ -898,7 +905,9 @@ impl Event {
             {
                 4
             }
-            Self::ApprovalVoided { .. }
+            Self::ApprovalAsked { subject: Subject::Host { .. }, .. }
+            | Self::ApprovalGiven { subject: Subject::Host { .. }, .. }
+            | Self::ApprovalVoided { .. }
             | Self::CallRequested { .. }
             | Self::Delegated { .. }
             | Self::GrantsRevoked { .. }
@@ -942,7 +951,8 @@ impl Event {
                 (asked.usage, asked.cost_micros, asked.at_most)
             }
             Self::CompactionStarted { lost, .. } => (Usage::default(), None, *lost),
-            Self::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. } => return delegated.at_most,
+            Self::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. }
+            | Self::TaskEnded { outcome: Outcome { delegated: Some(delegated), .. }, .. } => return delegated.at_most,
             _ => return Bound::default(),
         };
         let mut used = Bound { tokens: usage.total(), cost_micros };

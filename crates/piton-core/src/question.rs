@@ -164,6 +164,11 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// Whether it says yes to what was asked, as it was asked.
+    pub fn is_yes(&self) -> bool {
+        matches!(self, Self::Approve | Self::ApproveForSession | Self::ApproveLasting(_))
+    }
+
     /// What it is to an inquiry.
     pub fn given(&self) -> Given<'_> {
         match self {

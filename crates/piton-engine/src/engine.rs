@@ -6,16 +6,18 @@ use crate::clock::World;
 use crate::context::{self, Notes};
 use crate::control::{RemoteSession, Served, Server};
 use crate::delegate::{Opens, Order};
-use crate::driver::{Driver, Setup};
+use crate::driver::{Driver, Folded, Setup};
 use crate::family::Kin;
 use crate::firewall;
 use crate::fork::{self, ForkError};
 use crate::handle::{Handles, Here, Line};
+use crate::in_process::{EnginePlugin, OrderError, Registered, Running};
 use crate::inbox::Inbox;
 use crate::prompt::Prompts;
 use crate::store::sqlite::index::{Index, IndexError};
 use crate::store::sqlite::{SessionDir, SqliteStore};
 use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
+use crate::worktree::Worktree;
 use async_trait::async_trait;
 use piton_core::client::{Closed, Request};
 use piton_core::event::{Event, Origin, Record};
@@ -41,6 +43,7 @@ pub struct Engine {
     world: World,
     /// The sessions that are open in this process, for [`Engine::attach`].
     handles: Arc<Handles>,
+    plugins: Registered,
 }
 
 impl Engine {
@@ -52,7 +55,13 @@ impl Engine {
 
     /// The same over another store; what is not kept in it, such as snapshots, lies in the data folder.
     pub fn over(store: Arc<dyn Store>, data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), store, world: World::system(), handles: Arc::default() }
+        Self {
+            data_dir: data_dir.into(),
+            store,
+            world: World::system(),
+            handles: Arc::default(),
+            plugins: Registered::default(),
+        }
     }
 
     /// Where its sessions are kept.
@@ -68,6 +77,19 @@ impl Engine {
     /// The same, by other time and chance than the system's.
     pub fn in_world(self, world: World) -> Self {
         Self { world, ..self }
+    }
+
+    /// The same with a plugin. It begins with [`Engine::start`].
+    #[must_use]
+    pub fn plugin(mut self, plugin: impl EnginePlugin + 'static) -> Self {
+        self.plugins.add(Arc::new(plugin));
+        self
+    }
+
+    /// Begins the plugins, each after those that it depends on. What they bring is added to the settings of a session by
+    /// [`Running::add_to`].
+    pub async fn start(&self) -> Result<Running, OrderError> {
+        self.plugins.start().await
     }
 
     /// Its time and chance.
@@ -232,16 +254,14 @@ impl Engine {
         let resumed = if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn };
         let (opened_at, workspace) = (log.head().max(1), PathBuf::from(session.workspace()));
         let served = Served { stored: stored.clone(), bus: bus.clone(), inbox: inbox.weak() };
+        let Memory { prompts, notes, ledger } = memory;
         let setup = Setup {
             world: self.world.clone(),
             stored: stored.clone(),
             log,
-            session,
+            folded: Folded { session, prompts, notes, ledger: Arc::new(ledger) },
             staged: staged.into_iter().map(Arc::new).collect(),
-            prompts: memory.prompts,
-            notes: memory.notes,
             settings,
-            ledger: Arc::new(memory.ledger),
             firewall,
             bus: bus.clone(),
             requests,
@@ -264,8 +284,14 @@ impl Engine {
 
 #[async_trait]
 impl Opens for Engine {
-    async fn open(&self, order: &Order, settings: Settings, may_begin: bool) -> Result<Handle, EngineError> {
-        let Order { child, parent, workspace, kin, goes_on, .. } = order;
+    async fn open(
+        &self,
+        order: &Order,
+        workspace: &Path,
+        settings: Settings,
+        may_begin: bool,
+    ) -> Result<Handle, EngineError> {
+        let Order { child, parent, kin, goes_on, .. } = order;
         if *goes_on {
             let of = self.store.summary(child).await?.parent;
             if !of.is_some_and(|of| of.session == parent.session && of.call.is_some()) {
@@ -282,6 +308,10 @@ impl Opens for Engine {
             }
             opened => opened,
         }
+    }
+
+    fn worktree(&self, order: &Order) -> Worktree {
+        Worktree::new(&self.data_dir, &order.child, &order.workspace, Arc::clone(&order.caller.settings.env))
     }
 
     async fn records(&self, child: &SessionId) -> Vec<Record> {

@@ -360,7 +360,9 @@ impl Handle {
         async move {
             match asking.next().await? {
                 Reply::Answered { seq } => Ok(seq),
-                Reply::NotOpen { subject, given, by } => Err(EngineError::NotOpen { subject, given, by }),
+                Reply::NotOpen { subject, given, by } => {
+                    Err(EngineError::NotOpen { subject: Box::new(subject), given, by })
+                }
                 _ => Err(EngineError::Closed),
             }
         }

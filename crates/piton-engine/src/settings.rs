@@ -19,9 +19,11 @@ use piton_models::generation::writes_patches;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
 use piton_sandbox::{Carried, Limits, Network, Write};
+use piton_tools::after_edit::AfterEdit;
 use piton_tools::backend::{Backend, Local};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::Snapshots;
+use piton_tools::subagent;
 use piton_tools::tool::ToolLimits;
 use piton_tools::toolset::ToolSet;
 use schemars::JsonSchema;
@@ -92,6 +94,8 @@ pub struct Settings {
     pub secrets: SecretSettings,
     /// Limits of the tools.
     pub tool_limits: ToolLimits,
+    /// What runs on files that tools have changed.
+    pub after_edits: Arc<[AfterEdit]>,
     /// Whether anything else runs on this tokio runtime that must not wait for the disk. Where nothing does, a step is
     /// some tenths of a millisecond shorter without the way to another thread and back.
     pub shares_runtime: bool,
@@ -99,6 +103,8 @@ pub struct Settings {
     pub snapshots: Option<Arc<Snapshots>>,
     /// Whether a snapshot is taken before what may change files. Without, an undo takes back what earlier turns changed.
     pub takes_snapshots: bool,
+    /// The agent that runs the session, where another session's call has made it.
+    pub subagent: Option<String>,
     /// Who names a session when its first turn is over; without one, nobody is asked and the first prompt's words do.
     pub titles: Option<Arc<dyn Model>>,
     /// Who sums up a conversation that has become too long; without one, or where that is too small, the session's own
@@ -247,9 +253,11 @@ impl Settings {
             env: Arc::default(),
             secrets: SecretSettings::default(),
             tool_limits: ToolLimits::default(),
+            after_edits: Arc::default(),
             shares_runtime: true,
             snapshots: None,
             takes_snapshots: true,
+            subagent: None,
             titles: None,
             compaction_model: None,
             after_compaction: None,
@@ -292,6 +300,8 @@ impl Settings {
             planning::TOOL => plans,
             // Without commands there are none in the background.
             "bash_output" | "bash_kill" => !permission.forbid("bash"),
+            // Nor without subagents.
+            subagent::OUTPUT | subagent::STOP => self.agent.takes(subagent::NAME) && !permission.forbid(subagent::NAME),
             "edit" | "write" => !takes_patches || specs.iter().all(|spec| spec.name != "apply_patch"),
             _ => true,
         };

@@ -3,9 +3,10 @@
 //! A tool turns an input into an [`Outcome`]. Whether the call may run at all was decided before it gets here, and
 //! what it may touch is confined elsewhere: nothing in this crate asks a person or reads a rule.
 
+use crate::after_edit::AfterEdit;
 use crate::executor::{Boot, Executor, OutputSink};
 use crate::files::Files;
-use crate::host::{Delegate, Host};
+use crate::host::{Delegate, Host, Subordinates};
 use crate::ledger::FileLedger;
 use crate::plan::{Look, Plan};
 use crate::spawn::Confinement;
@@ -69,9 +70,11 @@ pub struct ToolContext {
     pub host: Arc<dyn Host>,
     /// Who has a subagent answer the call, where it is to be answered so.
     pub delegate: Option<Arc<dyn Delegate>>,
+    /// Its subagents in the background; none where there can be none.
+    pub subordinates: Option<Arc<dyn Subordinates>>,
     /// Runs shell commands.
     pub executor: Arc<dyn Executor>,
-    /// The commands in the background of its session.
+    /// The commands and subagents in the background of its session.
     pub tasks: Arc<Tasks>,
     /// Where output goes while a call is under way.
     pub output: OutputSink,
@@ -89,6 +92,8 @@ pub struct ToolContext {
     pub env: Arc<BTreeMap<OsString, OsString>>,
     /// Takes secrets out of what is kept, shown and sent.
     pub firewall: Firewall,
+    /// What runs on files that the call has changed.
+    pub after_edits: Arc<[AfterEdit]>,
     /// How much of everything.
     pub limits: ToolLimits,
     /// How an output is cut that is too long for the model. A tool that can say where it stopped stops before that.

@@ -40,7 +40,7 @@ pub(crate) fn commands(args: &EntryArgs, around: &Surroundings) -> Result<u8> {
         }
     }
     if chosen.is_empty() && !as_json {
-        text.push_str("There are no commands. One is a file: .piton/commands/NAME.md, said as /NAME\n");
+        text.push_str("There are no commands. A command is a file, .piton/commands/NAME.md, and runs as /NAME\n");
     }
     view::write_stdout(&text);
     Ok(0)

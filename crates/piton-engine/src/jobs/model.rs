@@ -129,7 +129,7 @@ fn estimate(cx: &mut JobContext<'_>, kin: &Kin) -> Permit {
 }
 
 fn partial_file(cx: &JobContext<'_>) -> PathBuf {
-    cx.services.scratch.join(PARTIAL)
+    cx.services.stored.scratch().join(PARTIAL)
 }
 
 /// The event that a call ended in.

@@ -32,7 +32,9 @@ impl Source {
             let path = folder.join(said);
             return match path.canonicalize() {
                 Ok(real) if real.is_dir() => Ok(Self::Folder(real)),
-                Ok(_) | Err(_) => Err(format!("there is no folder {}; a git repository is named by its URL", path.display())),
+                Ok(_) | Err(_) => {
+                    Err(format!("there is no folder {}; a git repository is named by its URL", path.display()))
+                }
             };
         }
         let (url, reference) = match said.rsplit_once('#') {
