@@ -11,6 +11,7 @@ use crate::family::Kin;
 use crate::firewall;
 use crate::fork::{self, ForkError};
 use crate::handle::{Handles, Here, Line};
+use crate::in_process::{EnginePlugin, OrderError, Registered, Running};
 use crate::inbox::Inbox;
 use crate::prompt::Prompts;
 use crate::store::sqlite::index::{Index, IndexError};
@@ -42,6 +43,7 @@ pub struct Engine {
     world: World,
     /// The sessions that are open in this process, for [`Engine::attach`].
     handles: Arc<Handles>,
+    plugins: Registered,
 }
 
 impl Engine {
@@ -53,7 +55,13 @@ impl Engine {
 
     /// The same over another store; what a store does not hold, such as snapshots, is in the data folder.
     pub fn over(store: Arc<dyn Store>, data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), store, world: World::system(), handles: Arc::default() }
+        Self {
+            data_dir: data_dir.into(),
+            store,
+            world: World::system(),
+            handles: Arc::default(),
+            plugins: Registered::default(),
+        }
     }
 
     /// The store that holds its sessions.
@@ -69,6 +77,19 @@ impl Engine {
     /// The same, with a clock and randomness other than the system's.
     pub fn in_world(self, world: World) -> Self {
         Self { world, ..self }
+    }
+
+    /// The same with a plugin. It begins with [`Engine::start`].
+    #[must_use]
+    pub fn plugin(mut self, plugin: impl EnginePlugin + 'static) -> Self {
+        self.plugins.add(Arc::new(plugin));
+        self
+    }
+
+    /// Begins the plugins, each after those that it depends on. What they bring is added to the settings of a session by
+    /// [`Running::add_to`].
+    pub async fn start(&self) -> Result<Running, OrderError> {
+        self.plugins.start().await
     }
 
     /// Its clock and randomness.
