@@ -52,55 +52,55 @@ const LOG: &str = "Log";
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Talk with the agent in this terminal. `piton` alone does the same, and so does `piton "fix the test"`
+    /// Talk to the agent in this terminal, like `piton` without a command, or `piton "fix the test"`
     Chat(Box<RunArgs>),
-    /// Give the agent one task in this folder, watch it work, and exit
+    /// Give the agent one task, watch it work, and exit
     #[command(alias = "exec")]
     Run(Box<RunArgs>),
-    /// Watch the agent fix a failing test in a sample project. The model is a recording, everything else is real
+    /// Watch the agent fix a failing test in a sample project, with recorded model replies; everything else is real
     Demo(DemoArgs),
     /// Undo the last turn: the conversation and every file change, including those of shell commands
     Undo(UndoArgs),
-    /// Redo what was undone last
+    /// Redo the last undo
     Redo(RedoArgs),
-    /// List, show, name, export, fork, remove and repair sessions
+    /// List, show, rename, export, fork, remove and repair sessions
     #[command(subcommand)]
     Session(SessionCommand),
-    /// Show what a model is sent in this folder before your prompt: each piece with its tokens and its file
+    /// Show what the model is sent before your prompt: each part with its tokens and its file
     Context(ContextArgs),
     /// List available models
     Models(ModelsArgs),
-    /// List the agents that can be called, and where each comes from
+    /// List the agents and where each comes from
     Agent {
-        /// Show this one whole
+        /// Show this agent in full
         name: Option<String>,
         /// Print one JSON object per agent
         #[arg(long)]
         json: bool,
     },
-    /// List the slash commands, and where each comes from
+    /// List the slash commands and where each comes from
     #[command(name = "command")]
     Slash {
-        /// Show this one whole
+        /// Show this command in full
         name: Option<String>,
         /// Print one JSON object per command
         #[arg(long)]
         json: bool,
     },
-    /// List the skills, show one, or check one by the rules of agentskills.io
+    /// List the skills, show one, or validate one against the rules of agentskills.io
     ///
-    /// A skill is a folder with a file SKILL.md, in .piton/skills, .agents/skills, .claude/skills or .opencode/skills of the
+    /// A skill is a folder with a SKILL.md file, in .piton/skills, .agents/skills, .claude/skills or .opencode/skills of the
     /// repository, in skills beside the configuration, in ~/.agents/skills, ~/.claude/skills or ~/.config/opencode/skills.
     Skill(SkillArgs),
-    /// List the presets: the loop rules of five agents as data, each number with its unit and its source
+    /// List the presets: the loop rules of five other agents, each number with its unit and its source
     Presets {
-        /// Only this one
+        /// Show only this preset
         name: Option<String>,
         /// Print one JSON object per preset: its whole policy
         #[arg(long)]
         json: bool,
     },
-    /// Store a provider's key, list where keys are found, or delete one
+    /// Store a provider's API key, list where keys are found, or delete one
     #[command(subcommand)]
     Auth(AuthCommand),
     /// List or revoke what you allowed with "always"
@@ -109,22 +109,22 @@ pub(crate) enum Command {
     /// Show, check and edit the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Show what this repository brings along that grants or runs something, and trust it in its current form
+    /// Show everything in this repository that grants or runs something, and trust it in its current form
     Trust(TrustArgs),
-    /// Check this machine: keys (by name), local servers, tools, sessions; with --sandbox, try to break out of the sandbox
+    /// Check this machine: keys (by name), local servers, tools, sessions, and with --sandbox the sandbox
     Doctor {
-        /// Try to break each guarantee of the sandbox, and print which hold
+        /// Try to break each guarantee of the sandbox and print which hold
         #[arg(long)]
         sandbox: bool,
     },
-    /// Run a command in the sandbox that the model's commands run in, or show what such a command sees
+    /// Run a command in the sandbox, as the model's commands run, or show what such a command sees
     Sandbox(SandboxArgs),
     /// Print a completion script for a shell
     Completions {
         /// bash, zsh, fish, elvish or powershell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page of piton, or write the page of each command into a folder
+    /// Print Piton's man page, or write one per command into a folder
     #[command(hide = true)]
     Man {
         /// Write `piton.1`, `piton-run.1`, … into this folder
@@ -152,13 +152,13 @@ fn run_trust(text: &str) -> Result<RunTrust, String> {
 /// `piton trust`.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// Trust all of it without asking
+    /// Trust everything without asking
     #[arg(short, long, conflicts_with = "revoke")]
     pub(crate) yes: bool,
-    /// Stop trusting it
+    /// Withdraw your trust
     #[arg(long)]
     pub(crate) revoke: bool,
-    /// Print it as JSON, and change nothing
+    /// Print everything as JSON and change nothing
     #[arg(long, conflicts_with_all = ["yes", "revoke"])]
     pub(crate) json: bool,
 }
@@ -166,10 +166,10 @@ pub(crate) struct TrustArgs {
 /// `piton sandbox`.
 #[derive(Debug, Args)]
 pub(crate) struct SandboxArgs {
-    /// What it can reach: `workspace-write` or `read-only`
+    /// What the command can reach: `workspace-write` or `read-only`
     #[arg(long, value_name = "MODE", value_parser = ["workspace-write", "read-only"], default_value = "workspace-write")]
     pub(crate) mode: String,
-    /// What holds it: `namespaces`, `landlock` (weaker), or `auto`, the strongest that can be had
+    /// Backend: `namespaces`, `landlock` (weaker), or `auto`, the strongest available
     #[arg(long, value_name = "NAME", value_parser = BackendChoice::WORDS)]
     pub(crate) backend: Option<String>,
     /// Work in this folder instead of the current one
@@ -178,10 +178,10 @@ pub(crate) struct SandboxArgs {
     /// Open this host to the command (repeatable): `example.org`, `*.example.org`, `example.org:8443`
     #[arg(long, value_name = "HOST", value_parser = HostRule::parse)]
     pub(crate) net: Vec<HostRule>,
-    /// Show what a command sees, and run nothing
+    /// Show what a command sees and run nothing
     #[arg(long)]
     pub(crate) show: bool,
-    /// The command and its arguments. It has nothing to read; its home and its `/tmp` are empty and end with it
+    /// The command and its arguments. It gets no input; its home and its `/tmp` start empty and are discarded
     #[arg(required_unless_present = "show", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<OsString>,
 }
@@ -191,14 +191,14 @@ pub(crate) struct SandboxArgs {
 pub(crate) struct RunArgs {
     /// The task; `-` reads it from standard input. Piped input is added to a task as context
     pub(crate) prompt: Option<String>,
-    /// Run a slash command: the task is the template in `.piton/commands/NAME.md` (or `.agents`, `.claude`, `.opencode`) in this
-    /// folder or above, or of your own, with the prompt's words as its `$1`, `$2`, … and `$ARGUMENTS`
+    /// Run a slash command: a template in `.piton/commands/NAME.md` (or `.agents`, `.claude`, `.opencode`) in this folder or
+    /// above, or your own, with the prompt's words as `$1`, `$2`, … and `$ARGUMENTS`
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Option<String>,
     /// Run every tool without asking
     #[arg(short, long, help_heading = PERMISSIONS)]
     pub(crate) yes: bool,
-    /// Permission mode: ask, accept-edits (edits in the workspace run), auto (what --yes does) or plan (only reading runs)
+    /// Permission mode: ask, accept-edits (edits in the workspace run), auto (like --yes) or plan (only reads run)
     #[arg(long, value_name = "MODE", value_parser = mode(), conflicts_with = "yes", help_heading = PERMISSIONS)]
     pub(crate) mode: Option<PermissionMode>,
     #[command(flatten)]
@@ -209,21 +209,21 @@ pub(crate) struct RunArgs {
     /// Require an answer that matches this JSON Schema; the model gets two chances to repair it
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) output_schema: Option<PathBuf>,
-    /// Trust what this repository brings along (configuration, hooks) for this run; with a value, only if all of it has this
-    /// hash, which `piton trust` prints
+    /// Trust this repository's configuration, hooks, agents, commands and skills for this run; with HASH (see `piton trust`),
+    /// only if that is the hash over all of them
     #[arg(long, value_name = "HASH", num_args = 0..=1, require_equals = true, default_missing_value = TRUST_ALL, value_parser = run_trust, help_heading = PERMISSIONS)]
     pub(crate) trust: Option<RunTrust>,
     /// Trust this repository's hooks in their current form and run them (docs/hooks.md)
     #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) trust_hooks: bool,
-    /// Leave secrets in what the model is sent and the journal keeps, for this run (docs/secrets.md)
+    /// Do not redact secrets in requests and in the journal, for this run (docs/secrets.md)
     #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) no_redact: bool,
-    /// Continue the newest session of this folder, with a task, or without one to finish an interrupted turn. If
-    /// another piton is running it, the task is sent there
+    /// Continue the newest session of this folder with a task, or finish its interrupted turn. If another piton is
+    /// running it, the task is sent there
     #[arg(short, long, conflicts_with = "resume", help_heading = SESSIONS)]
     pub(crate) r#continue: bool,
-    /// Resume this session (an id or its beginning, a title, last, -2); without a value, choose from a list
+    /// Resume this session (an id or its prefix, a title, last, -2); without ID, choose from a list
     #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "", allow_negative_numbers = true, help_heading = SESSIONS)]
     pub(crate) resume: Option<String>,
     /// Output format
@@ -235,19 +235,19 @@ pub(crate) struct RunArgs {
     /// Record the model's replies to a cassette; replay it with `--model recorded/FILE`
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) record: Option<PathBuf>,
-    /// Print the answer and exit, which `run` does anyway
+    /// Print the answer and exit (the default of `run`)
     #[arg(short, long, help_heading = OUTPUT)]
     pub(crate) print: bool,
-    /// Print the answer only, and warnings that change it
+    /// Print only the answer, and warnings that affect it
     #[arg(short, long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
-    /// Show what commands print, as it comes
+    /// Show the output of commands as it arrives
     #[arg(short, long, conflicts_with = "quiet", help_heading = OUTPUT)]
     pub(crate) verbose: bool,
-    /// In a conversation, only append lines, for a screen reader: no boxes, no spinner, nothing drawn twice
+    /// In a conversation, only append lines, for screen readers: no boxes, no spinner, nothing drawn twice
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) screen_reader: bool,
-    /// In a conversation, use the whole screen in place of the scrollback
+    /// In a conversation, use the whole screen instead of the scrollback
     #[arg(long, conflicts_with = "screen_reader", help_heading = OUTPUT)]
     pub(crate) full: bool,
 }
@@ -258,11 +258,11 @@ pub(crate) struct SettingFlags {
     /// Model to use, as provider/name (see `piton models`). `a/x,b/y` falls back to b/y if a/x gives no reply
     #[arg(short, long, value_name = "PROVIDER/NAME[,…]", help_heading = MODEL)]
     pub(crate) model: Option<String>,
-    /// Agent that runs the session: its words, tools, rules and model (see `piton agent`). `plan` plans and changes nothing
+    /// Agent that runs the session: its instructions, tools, rules and model (see `piton agent`). `plan` only plans
     #[arg(long, value_name = "NAME", help_heading = MODEL)]
     pub(crate) agent: Option<String>,
-    /// For models without native tool calls: `use_tool` or `hermes` teaches them to call tools in plain text; `look` only
-    /// finds calls that the server leaves in the text (docs/text-tools.md)
+    /// For models without native tool calls: `use_tool` and `hermes` teach the model to call tools in plain text; `look` only
+    /// detects calls that the server leaves in the text (docs/text-tools.md)
     #[arg(long, value_name = "HOW", value_parser = text_tools, help_heading = MODEL)]
     pub(crate) text_tools: Option<String>,
     /// Reasoning effort: none, minimal, low, medium, high, xhigh or max; a model uses the nearest level it has
@@ -277,21 +277,21 @@ pub(crate) struct SettingFlags {
     /// Run what this rule covers without asking (repeatable): `edit`, `bash(git status *)`, `Read(/etc/**)`, or `*` for every tool
     #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
     pub(crate) allow: Vec<String>,
-    /// Ask about what this rule covers, whatever else is allowed (repeatable)
+    /// Ask before running what this rule covers, whatever else is allowed (repeatable)
     #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
     pub(crate) ask: Vec<String>,
     /// Never run what this rule covers (repeatable)
     #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
     pub(crate) deny: Vec<String>,
-    /// What commands can reach: `workspace-write` (the system, and the workspace, which they may change; no network),
-    /// `read-only` (the same, and they change nothing), `off` (all that you can). See docs/sandbox.md
+    /// What commands can reach: `workspace-write` (read the system, change the workspace; no network), `read-only` (the same
+    /// without changes) or `off` (everything that you can). See docs/sandbox.md
     #[arg(long, value_name = "MODE", value_parser = SandboxMode::WORDS, help_heading = PERMISSIONS)]
     pub(crate) sandbox: Option<String>,
     /// Open this host to commands in the sandbox (repeatable): `example.org`, `*.example.org`, `example.org:8443`
     #[arg(long, value_name = "HOST", value_parser = open_host, help_heading = PERMISSIONS)]
     pub(crate) net: Vec<String>,
     /// Use the loop rules of another agent, or your own from a file (`mine.toml`): steps, retries, when a turn ends, names of
-    /// tool fields. Prompt and tools stay Piton's; limits you set take precedence (see `piton presets`)
+    /// tool fields. Prompt and tools stay Piton's; your own limits take precedence (see `piton presets`)
     #[arg(long, value_name = "NAME", value_parser = preset_name)]
     pub(crate) preset: Option<String>,
     /// Set any configuration key for this run (repeatable): --set limits.max_replies=40
@@ -303,19 +303,19 @@ pub(crate) struct SettingFlags {
     /// Stop after this many model replies; the last one is a summary without tool calls
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
     pub(crate) max_steps: Option<u32>,
-    /// Token budget, input and output together: a model call that could exceed it is not made
+    /// Token budget, input plus output; Piton makes no model call that could exceed it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
     pub(crate) max_tokens: Option<u64>,
-    /// Budget in US dollars: a model call that could exceed it is not made (needs a model with a known price)
+    /// Budget in US dollars; Piton makes no model call that could exceed it (needs a model with a known price)
     #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
-    /// Budget of the whole session in US dollars, over all its turns, those of earlier runs included
+    /// Budget of the whole session in US dollars, over all turns, including earlier runs
     #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
     pub(crate) max_session_cost: Option<f64>,
-    /// Stop after this many seconds of work on the turn; time between a crash and a resume does not count
+    /// Stop after working on the turn for this many seconds; time between a crash and a resume does not count
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = LIMITS)]
     pub(crate) max_time: Option<u64>,
-    /// Require this command to pass before the turn ends; failures go back to the model up to 3 times (repeatable)
+    /// Require this command to pass before the turn ends; a failure goes back to the model, up to 3 times (repeatable)
     #[arg(long, value_name = "COMMAND", help_heading = LIMITS)]
     pub(crate) check: Vec<String>,
 }
@@ -460,7 +460,7 @@ pub(crate) struct ContextArgs {
     pub(crate) no_instructions: bool,
     #[command(flatten)]
     pub(crate) set: SetArgs,
-    /// Show the text of each piece
+    /// Show the text of each part
     #[arg(long)]
     pub(crate) full: bool,
     /// Print one JSON object
@@ -482,10 +482,10 @@ pub(crate) struct UndoArgs {
     /// Number of turns to undo
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) turns: u32,
-    /// The session (an id or its beginning, a title, last, -2), instead of the newest in this folder
+    /// The session (an id or its prefix, a title, last, -2), instead of the newest in this folder
     #[arg(long, allow_hyphen_values = true, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Show what would be done, and do nothing
+    /// Show what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Undo file changes only, and tell the model; the conversation stays
@@ -494,7 +494,7 @@ pub(crate) struct UndoArgs {
     /// Undo the conversation only; files stay as they are
     #[arg(long)]
     pub(crate) chat_only: bool,
-    /// Also undo files that were changed since by someone else
+    /// Also undo files that someone else has changed since
     #[arg(long)]
     pub(crate) overwrite: bool,
 }
@@ -502,13 +502,13 @@ pub(crate) struct UndoArgs {
 /// `piton redo`.
 #[derive(Debug, Args)]
 pub(crate) struct RedoArgs {
-    /// The session (an id or its beginning, a title, last, -2), instead of the newest in this folder
+    /// The session (an id or its prefix, a title, last, -2), instead of the newest in this folder
     #[arg(long, allow_hyphen_values = true, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Show what would be done, and do nothing
+    /// Show what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Also redo files that were changed since by someone else
+    /// Also redo files that someone else has changed since
     #[arg(long)]
     pub(crate) overwrite: bool,
 }
@@ -522,7 +522,7 @@ pub(crate) enum SessionCommand {
     List(ListArgs),
     /// Show a session's transcript
     Show {
-        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
         /// Include complete tool output and the model's reasoning
@@ -531,38 +531,38 @@ pub(crate) enum SessionCommand {
         /// Print every event, one JSON object per line
         #[arg(long)]
         json: bool,
-        /// Show what the permission rules said of each call, what was asked, and what was answered
+        /// Show the verdict of the permission rules on each call, the questions and the answers
         #[arg(long, conflicts_with = "full")]
         audit: bool,
     },
-    /// Switch a session to another model, from its next turn on, also while another piton runs it
+    /// Switch a session's model, from its next turn on, even while another piton runs it
     Model {
-        /// The session: an id or its beginning, a title, last, -2
+        /// The session: an id or its prefix, a title, last, -2
         #[arg(allow_negative_numbers = true)]
         id: String,
         /// The model, as provider/name; `a/x,b/y` falls back to b/y if a/x gives no reply
         model: String,
     },
-    /// Change the reasoning effort of a session, from its next step on, also while another piton runs it
+    /// Change a session's reasoning effort, from its next step on, even while another piton runs it
     Effort {
-        /// The session: an id or its beginning, a title, last, -2
+        /// The session: an id or its prefix, a title, last, -2
         #[arg(allow_negative_numbers = true)]
         id: String,
         /// none, minimal, low, medium, high, xhigh or max; a model uses the nearest level it has
         level: Effort,
     },
-    /// Switch a session to another permission mode, from its next step on, also while another piton runs it
+    /// Switch a session's permission mode, from its next step on, even while another piton runs it
     Mode {
-        /// The session: an id or its beginning, a title, last, -2
+        /// The session: an id or its prefix, a title, last, -2
         #[arg(allow_negative_numbers = true)]
         id: String,
         /// ask, accept-edits, auto or plan
         #[arg(value_parser = mode())]
         mode: PermissionMode,
     },
-    /// Choose the tools that the model is offered, from the session's next turn on, also while another piton runs it
+    /// Choose a session's tools, from its next turn on, even while another piton runs it
     Tools {
-        /// The session: an id or its beginning, a title, last, -2
+        /// The session: an id or its prefix, a title, last, -2
         #[arg(allow_negative_numbers = true)]
         id: String,
         /// Their names; '*' for all
@@ -571,7 +571,7 @@ pub(crate) enum SessionCommand {
     },
     /// Watch a session that another piton is running
     Follow {
-        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
         /// Start at this event; 1 is the first
@@ -583,45 +583,54 @@ pub(crate) enum SessionCommand {
     },
     /// Cancel a session's turn, in whichever process it runs
     Cancel {
-        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
-    /// List the commands that a session has left running in the background
-    Processes {
+    /// List the subagents that a session has called: what each does, its steps, tokens and time
+    Agents {
         /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
-        /// Let this one go on when its session is closed
+        /// Print one JSON object per subagent
+        #[arg(long)]
+        json: bool,
+    },
+    /// List a session's background commands
+    Processes {
+        /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
+        #[arg(allow_negative_numbers = true)]
+        id: Option<String>,
+        /// Let this command outlive its session
         #[arg(long, value_name = "TASK")]
         keep: Vec<String>,
-        /// End this one with its session after all
+        /// Undo --keep: end this command with its session
         #[arg(long, value_name = "TASK")]
         release: Vec<String>,
         /// Print one JSON object per command
         #[arg(long)]
         json: bool,
     },
-    /// End commands that a session has left running, with all that they started
+    /// End background commands of a session, with everything they started
     Kill {
-        /// The session: an id or its beginning, a title, last, -2
+        /// The session: an id or its prefix, a title, last, -2
         #[arg(allow_negative_numbers = true)]
         id: String,
-        /// The commands, as `piton session processes` names them; `all` for all
+        /// Ids from `piton session processes`, or `all`
         #[arg(required = true, value_name = "TASK")]
         tasks: Vec<String>,
         /// Print one JSON object per command
         #[arg(long)]
         json: bool,
     },
-    /// Run a shell command of your own in a session, beside its turn if one is under way
+    /// Run your own shell command in a running session, beside its turn if there is one
     Shell {
-        /// The session: an id or its beginning, a title, last, -2
+        /// The session: an id or its prefix, a title, last, -2
         #[arg(allow_negative_numbers = true)]
         id: String,
-        /// The command, as one word
+        /// The command, as one argument
         command: String,
-        /// Keep the command and its output from the model
+        /// Hide the command and its output from the model
         #[arg(long)]
         private: bool,
         /// Print one JSON object
@@ -630,19 +639,19 @@ pub(crate) enum SessionCommand {
     },
     /// Pause a running session: it finishes the current call and starts nothing new
     Pause {
-        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
     /// Continue a paused session
     Continue {
-        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
     /// Show a session's tokens and cost, step by step, and what the provider's cache saved
     Cost {
-        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
         /// Print one JSON object
@@ -651,17 +660,17 @@ pub(crate) enum SessionCommand {
     },
     /// Compact a session: replace all but its newest steps by a summary, written by the model or by you
     Compact(CompactArgs),
-    /// Show each step of a session: its input, its model, its tool calls, how long they took, and why it went on or stopped
+    /// Show each step of a session: its input, model, tool calls and durations, and why it continued or stopped
     Trace(TraceArgs),
     /// Draw a session's turns as a tree, including undone ones
     Tree {
-        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
     /// Create a new session that continues from a point in this one
     Fork {
-        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
         /// Fork at this turn's end (a number from `piton session tree`) instead of the last
@@ -671,7 +680,7 @@ pub(crate) enum SessionCommand {
     /// Rename a session
     #[command(alias = "name")]
     Rename {
-        /// The session: an id or its beginning, a title, last, -2
+        /// The session: an id or its prefix, a title, last, -2
         #[arg(allow_negative_numbers = true)]
         id: String,
         /// The title; "" restores the first words of the first prompt
@@ -687,13 +696,13 @@ pub(crate) enum SessionCommand {
     /// Move sessions to the trash
     #[command(aliases = ["remove", "delete"])]
     Rm {
-        /// The sessions: ids or their beginnings, titles, last, -2
+        /// The sessions: ids or their prefixes, titles, last, -2
         #[arg(required = true, allow_negative_numbers = true, value_name = "ID")]
         ids: Vec<String>,
     },
     /// Restore a session from the trash
     Restore {
-        /// The session: an id or its beginning, a title
+        /// The session: an id or its prefix, a title
         #[arg(allow_negative_numbers = true)]
         id: String,
     },
@@ -710,13 +719,13 @@ pub(crate) enum SessionCommand {
     Prune(PruneArgs),
     /// Check a session's journal for gaps, edits and damage
     Verify {
-        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
-    /// Recover what can be read of a damaged session into a new one; the damaged one stays as it is
+    /// Recover a damaged session into a new one; the damaged one stays as it is
     Repair {
-        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
@@ -758,7 +767,7 @@ pub(crate) struct ListArgs {
 /// `piton session compact`.
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
-    /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+    /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
     #[arg(allow_negative_numbers = true)]
     pub(crate) id: Option<String>,
     /// What the summary should focus on
@@ -791,7 +800,7 @@ impl CompactArgs {
 /// `piton session export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+    /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
     #[arg(allow_negative_numbers = true)]
     pub(crate) id: Option<String>,
     /// Output format; by default taken from FILE's extension, else html
@@ -842,35 +851,35 @@ pub(crate) struct PruneArgs {
 /// `piton permission …`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionCommand {
-    /// List the rules in force in this folder, and what is allowed for the rest of a session
+    /// List the rules in effect in this folder, and what you allowed for the rest of a session
     List {
-        /// The session: an id or its beginning, a title, last, -2; without one, the newest of this folder
+        /// The session: an id or its prefix, a title, last, -2; without one, the newest of this folder
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
-        /// Print one JSON object for each
+        /// Print one JSON object per rule
         #[arg(long)]
         json: bool,
     },
-    /// Show what the rules in force here say of a command, part by part; nothing runs
+    /// Show how the rules in effect here judge a command, part by part; nothing runs
     Check {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
-        /// How freely: ask, accept-edits, auto or plan; without it as in a run without a terminal
+        /// Permission mode: ask, accept-edits, auto or plan; by default that of a run without a terminal
         #[arg(long, value_name = "MODE")]
         mode: Option<PermissionMode>,
         #[command(flatten)]
         settings: Box<SettingFlags>,
-        /// The command: one word as a shell would read it, or several
+        /// The command: one quoted argument, as for `sh -c`, or several
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
-    /// Take back what was allowed for the rest of a session (all of it if you name nothing), also in a running session
+    /// Revoke what you allowed for the rest of a session (everything if you name no rule), even in a running one
     Revoke {
-        /// Tools or rules, as `piton permission list` names them
+        /// Tools or rules from `piton permission list`
         #[arg(value_name = "RULE")]
         tools: Vec<String>,
-        /// The session: an id or its beginning, a title, last, -2; without one, the newest of this folder
+        /// The session: an id or its prefix, a title, last, -2; without one, the newest of this folder
         #[arg(long, allow_hyphen_values = true, value_name = "ID")]
         session: Option<String>,
     },
@@ -879,15 +888,15 @@ pub(crate) enum PermissionCommand {
 /// `piton auth …`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
-    /// Store a key, typed without echo or piped in: in the keyring, or else in a file only you can read
+    /// Store a key, typed without echo or piped in, in the keyring or a file that only you can read
     Login {
         /// The provider, such as anthropic
         provider: String,
-        /// Store it in the file even if there is a keyring
+        /// Use the file even if there is a keyring
         #[arg(long)]
         file: bool,
     },
-    /// List the providers with a key and where it is found; keys are not shown
+    /// List the providers with a key, and where it comes from; keys are not shown
     List,
     /// Delete a stored key
     Logout {
@@ -899,7 +908,7 @@ pub(crate) enum AuthCommand {
 /// `piton session trace`.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
-    /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+    /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
     #[arg(allow_negative_numbers = true)]
     pub(crate) id: Option<String>,
     /// Show only this step
@@ -916,7 +925,7 @@ pub(crate) struct TraceArgs {
 /// `piton models`.
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
-    /// Update context windows and prices from this file or URL (same format as models.jsonl), and keep them
+    /// Update context windows and prices from this file or URL (in the format of models.jsonl) and store them
     #[arg(long, value_name = "FILE|URL")]
     pub(crate) refresh: Option<String>,
     /// Print one JSON object per model
@@ -930,7 +939,7 @@ pub(crate) struct ModelsArgs {
 pub(crate) struct SkillArgs {
     #[command(subcommand)]
     pub(crate) command: Option<SkillCommand>,
-    /// Show this one whole
+    /// Show this skill in full
     pub(crate) name: Option<String>,
     /// Print one JSON object per skill
     #[arg(long)]
@@ -942,16 +951,16 @@ pub(crate) struct SkillArgs {
 pub(crate) enum SkillCommand {
     /// List the skills and where each comes from
     List {
-        /// Show those too that another of their name comes before
+        /// Include skills that are shadowed by another of the same name
         #[arg(long)]
         all: bool,
         /// Print one JSON object per skill
         #[arg(long)]
         json: bool,
     },
-    /// Check a skill by the rules of agentskills.io
+    /// Validate a skill against the rules of agentskills.io
     Validate {
-        /// Its folder, or its SKILL.md
+        /// The skill's folder or its SKILL.md
         path: PathBuf,
     },
 }
@@ -961,7 +970,7 @@ pub(crate) enum SkillCommand {
 pub(crate) enum ConfigCommand {
     /// Print every setting in effect in this folder, as TOML
     Show {
-        /// Also show where each comes from: a file, a variable, a flag, or the defaults
+        /// Also show where each comes from: a file, a variable, a flag or the defaults
         #[arg(long)]
         origin: bool,
         #[command(flatten)]
@@ -969,14 +978,14 @@ pub(crate) enum ConfigCommand {
     },
     /// Print the paths of the configuration files
     Path,
-    /// Validate the configuration and report the first mistake
+    /// Check the configuration and report the first mistake
     Check {
         /// Check this file instead of the whole configuration
         file: Option<PathBuf>,
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
-    /// Open your configuration in $VISUAL or $EDITOR, then validate it
+    /// Open your configuration in $VISUAL or $EDITOR, then check it
     Edit,
     /// The same as `piton trust`
     Trust(TrustArgs),

@@ -178,7 +178,7 @@ impl Advice {
 /// What to do about a session that another process has.
 const IN_USE: &str = "Wait until it is done, stop it (`piton session cancel ID`), or work in a session of its own.";
 const WRITABLE: &str = "Make sure it can be written, or keep sessions elsewhere with PITON_DATA_DIR=DIR.";
-const NO_UNDO: &str = "`piton undo --chat-only` takes back the conversation alone.";
+const NO_UNDO: &str = "`piton undo --chat-only` undoes the conversation only.";
 
 impl Known for StoreError {
     fn advice(&self) -> Advice {
@@ -189,13 +189,13 @@ impl Known for StoreError {
             }
             Self::Damaged { .. } => Advice::of(
                 FailureKind::Damaged,
-                "Other sessions are not affected. `piton session repair ID` makes a new one of what can be read.",
+                "Other sessions are not affected. `piton session repair ID` makes a new one from what can be read.",
             ),
             Self::NoLocks { .. } => {
                 Advice::of(FailureKind::User, "Keep sessions on a local disk, with PITON_DATA_DIR=DIR.")
             }
             Self::Full { .. } => {
-                Advice::of(FailureKind::User, "Free some space and go on with `piton run --continue`.")
+                Advice::of(FailureKind::User, "Free some space and continue with `piton run --continue`.")
             }
             Self::ReadOnly { .. } | Self::Io { .. } => Advice::of(FailureKind::User, WRITABLE),
             Self::Fenced { .. } => Advice::none(FailureKind::Busy),
@@ -232,11 +232,11 @@ impl Known for IndexError {
         match self {
             Self::NoSuch { .. } | Self::TooFew { .. } => Advice::of(
                 FailureKind::User,
-                "`piton session list --all` lists all sessions, `piton session trash` those that were removed.",
+                "`piton session list --all` lists all sessions, `piton session trash` the removed ones.",
             ),
             Self::Ambiguous { .. } => Advice::of(FailureKind::User, "Write more of the id."),
             Self::Store(StoreError::Damaged { .. }) => {
-                Advice::of(FailureKind::Damaged, "The list is a cache: remove index.db, and Piton makes it anew.")
+                Advice::of(FailureKind::Damaged, "The list is a cache: remove index.db, and Piton rebuilds it.")
             }
             Self::Store(error) => error.advice(),
         }
@@ -251,9 +251,7 @@ impl Known for LibraryError {
             Self::Taken { .. } => {
                 Advice::of(FailureKind::User, "Remove that one first (`piton session rm ID`), or keep it.")
             }
-            Self::NothingLeft { .. } => {
-                Advice::of(FailureKind::Damaged, "A backup of its folder is all that helps now.")
-            }
+            Self::NothingLeft { .. } => Advice::of(FailureKind::Damaged, "Only a backup of its folder can help now."),
             Self::Files { .. } => {
                 Advice::of(FailureKind::User, "Make sure that both places can be written and have space.")
             }
@@ -396,7 +394,7 @@ impl Known for OpenError {
                 "Or keep it for good: piton auth login {provider}\n\
                  Without any key: piton demo, or a local server such as Ollama."
             )),
-            Self::MissingModel { .. } => Some("`piton models` lists what there is.".to_owned()),
+            Self::MissingModel { .. } => Some("`piton models` lists the available models.".to_owned()),
             Self::BadBaseUrl { .. } | Self::MissingBaseUrl { .. } | Self::BadHeader { .. } => None,
         };
         Advice(FailureKind::Model, hint)

@@ -9,7 +9,7 @@ mod pattern;
 mod rule;
 mod scope;
 
-pub use rule::{NotARule, Rule, Voice};
+pub use rule::{NET, NotARule, Rule, Voice};
 
 use crate::call::Access;
 use crate::ids::TimeMs;
@@ -137,11 +137,11 @@ pub struct Judged {
     /// Whether commands ran in a sandbox.
     #[serde(default, skip_serializing_if = "is_false")]
     pub confined: bool,
-    /// What was said of each part.
+    /// The judgement of each part.
     pub parts: Vec<PartSaid>,
 }
 
-/// What was said of one part, in a few words.
+/// The judgement of one part, in a few words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartSaid {
     /// The part.
@@ -358,6 +358,13 @@ impl Rules {
         self.0.push(Rule::of(tool, action));
     }
 
+    /// Those that are about hosts. Who allows all tools has opened no host to commands, and who forbids all has closed none.
+    #[must_use]
+    pub fn about_hosts(&self) -> Self {
+        let is_about = |rule: &&Rule| rule.tool == NET || rule.pattern.is_some() && rule.action != Action::Allow;
+        Self(self.0.iter().filter(is_about).cloned().collect())
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -433,7 +440,8 @@ impl Rules {
             (Class::Never, _) | (_, Some(Action::Deny)) => Want::Refuse,
             (Class::Protected | Class::Unconfined, _) => by_mode,
             (Class::Unknowable | Class::SomePath, _) => {
-                return (self.of_unknowable(by_mode, mode, action), rule.cloned());
+                let is_file = matches!(access, Some(Access::SomePath(_)));
+                return (self.of_unknowable(is_file, by_mode, (mode, action)), rule.cloned());
             }
             (_, Some(Action::Ask)) if mode == PermissionMode::Plan => by_mode.max(Want::Ask),
             (_, _) if mode == PermissionMode::Plan => by_mode,
@@ -485,9 +493,11 @@ impl Rules {
         asked.into_iter().find(covers).and_then(|part| part.rule)
     }
 
-    /// It may be just what a rule forbids.
-    fn of_unknowable(&self, by_mode: Want, mode: PermissionMode, action: Option<Action>) -> Want {
-        let forbids_some = self.0.iter().any(|rule| rule.action == Action::Deny && rule.pattern.is_some());
+    /// It may be just what a rule forbids: of a file that is not known, what is said of files; of a command, whatever is.
+    fn of_unknowable(&self, is_file: bool, by_mode: Want, (mode, action): (PermissionMode, Option<Action>)) -> Want {
+        let is_about = |rule: &&Rule| !is_file || rule.is_about_files();
+        let forbids = |rule: &Rule| rule.action == Action::Deny && rule.pattern.is_some();
+        let forbids_some = self.0.iter().filter(is_about).any(forbids);
         match (mode, action) {
             (PermissionMode::Auto, _) if forbids_some => Want::Refuse,
             (PermissionMode::Ask | PermissionMode::AcceptEdits, Some(Action::Ask)) => Want::AskEachTime,

@@ -60,9 +60,13 @@ pub struct Policy {
     /// What becomes of calls that these rules would ask about.
     #[serde(default, rename = "permission_mode", skip_serializing_if = "is_usual")]
     pub mode: PermissionMode,
-    /// Whether secrets were left in what was recorded and sent.
+    /// Whether secrets were recorded and sent without redaction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unredacted: bool,
+    /// Whether the turn waits for the session's subagents in the background before it ends: nobody is there after it to be told
+    /// of their end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_subagents: bool,
     /// Whether a snapshot of the workspace is taken before each step that may change it, so that the turn can be undone.
     #[serde(default)]
     pub snapshots: bool,
@@ -353,6 +357,7 @@ impl Policy {
             sandbox: SandboxMode::Off,
             sandbox_backend: None,
             unredacted: false,
+            waits_for_subagents: false,
             net: Vec::new(),
             mode: PermissionMode::default(),
             snapshots: false,

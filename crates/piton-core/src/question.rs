@@ -157,13 +157,18 @@ pub enum Decision {
     Deny(Option<String>),
     /// These words to each question of an inquiry, in order; no words: the default of that question.
     Answered(Vec<Vec<String>>),
-    /// Nobody is there to be asked.
+    /// Nobody is there to answer.
     Unattended,
-    /// Nobody answered an inquiry in the time that it has.
+    /// Nobody answered an inquiry in time.
     Expired,
 }
 
 impl Decision {
+    /// Whether it says yes to what was asked, as it was asked.
+    pub fn is_yes(&self) -> bool {
+        matches!(self, Self::Approve | Self::ApproveForSession | Self::ApproveLasting(_))
+    }
+
     /// What it is to an inquiry.
     pub fn given(&self) -> Given<'_> {
         match self {

@@ -36,6 +36,10 @@ pub struct Agent {
     pub effort: Option<Effort>,
     /// Its most steps in one turn.
     pub max_steps: Option<u32>,
+    /// Whether a call of it returns at once, and it works in the background.
+    pub background: bool,
+    /// Whether it works in a git worktree of its own.
+    pub worktree: bool,
     /// The skills that it is given from the beginning, by their names.
     pub skills: Vec<String>,
     /// Whether it can be called.

@@ -52,7 +52,7 @@ use chosen::Chosen;
 use models::{Answers, Source};
 use piton_http::page::PageAddress;
 use piton_models::text_tools;
-use piton_tools::subagent::Subagents;
+use piton_tools::subagent::{Subagents, TaskOutput, TaskStop};
 use piton_tools::toolset::ToolSet;
 use piton_tools::web_fetch::WebFetch;
 use piton_tools::web_search::{Endpoint, WebSearch};
@@ -98,9 +98,8 @@ pub async fn settings(
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
-    let skills = skills::of_session(machine, workspace, items, notices)?;
+    let skills = Arc::new(skills::of_session(machine, workspace, items, notices)?);
     skills::missing(&skills, &agents, notices);
-    let skills = Arc::new(skills);
     skills::show(&skills, workspace, &mut policy.reach, sandbox.as_mut());
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
@@ -122,6 +121,7 @@ pub async fn settings(
         agent: chosen.agent,
         displaced: Displaced { mode: displaced, models: displaced_models },
         tool_limits: config.tool_limits(),
+        after_edits: config.after_edits().0.into(),
         patches: config.tools.apply_patch.unwrap_or_default(),
         takes_snapshots: config.undo.snapshots.unwrap_or(true),
         titles,
@@ -165,6 +165,7 @@ pub fn tools_of(
     let options = server::http_options(WEB, config, machine)?;
     let tools = tools.with(Arc::new(WebFetch::new(options.clone())));
     let tools = tools.with(Arc::new(Subagents::new(agents.subagents())));
+    let tools = tools.with(Arc::new(TaskOutput)).with(Arc::new(TaskStop));
     let tools = match skills.tool() {
         Some(skills) => tools.with(Arc::new(skills)),
         None => tools,

@@ -9,8 +9,8 @@ mod check;
 mod defaults;
 mod table;
 
-use mistake::Section;
 pub use mistake::{ConfigError, FORMAT, NoPreset};
+use mistake::{KeyPath, Section};
 
 use self::table::{
     Dollars, HeadTail, Keep, Limit, LineBytes, Lines, LongestWait, Plain, Reserve, Seconds, Way, ZeroForNone, said_of,
@@ -35,6 +35,7 @@ use piton_models::options::Options;
 use piton_models::provider;
 use piton_models::text_tools;
 use piton_sandbox::Backend;
+use piton_tools::after_edit::{AfterEdit, Does};
 use piton_tools::tool::ToolLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -304,6 +305,12 @@ pub struct ToolsTable {
     pub apply_patch: Option<Patches>,
     /// Where `web_search` searches. Without it there is no such tool.
     pub web_search: Option<WebSearchTable>,
+    /// Shell commands that format a file when a tool has changed it, by patterns of files: `"*.rs" = "rustfmt {file}"`.
+    #[serde(default)]
+    pub format: BTreeMap<String, String>,
+    /// Shell commands whose output the model reads when a tool has changed a file: `"*.py" = "ruff check {file}"`.
+    #[serde(default)]
+    pub diagnose: BTreeMap<String, String>,
 }
 
 /// The `[tools.web_search]` table.
@@ -746,6 +753,24 @@ impl Config {
             }
             None => catalogue,
         }
+    }
+
+    /// What runs on files that tools have changed, and what cannot: its key, and why.
+    pub(crate) fn after_edits(&self) -> (Vec<AfterEdit>, Option<(KeyPath, String)>) {
+        let tables = [("format", &self.tools.format, Does::Format), ("diagnose", &self.tools.diagnose, Does::Diagnose)];
+        let (mut all, mut wrong) = (Vec::new(), None);
+        for (table, commands, does) in tables {
+            for (pattern, command) in commands {
+                match AfterEdit::new(pattern, command, does) {
+                    Ok(rule) => all.push(rule),
+                    Err(why) => {
+                        let key = ["tools", table, pattern].map(ToOwned::to_owned).to_vec();
+                        wrong.get_or_insert((key, why.to_string()));
+                    }
+                }
+            }
+        }
+        (all, wrong)
     }
 
     /// How much of everything the tools may use.

@@ -22,6 +22,7 @@
 //! This module must not know: which provider, which tool, which front end.
 
 mod asked;
+mod carried;
 mod commands;
 mod filling;
 mod line;
@@ -42,16 +43,17 @@ use crate::context::{Notes, remember_given};
 use crate::delegate::Nursery;
 use crate::error::{CompactError, EngineError};
 use crate::family::Kin;
+use crate::hosts::Hosts;
 use crate::inbox::{Asked, Asker, Askers, Requests};
 use crate::jobs::{
-    End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SideJob, Step, compacted, goodbye, show, take_up,
-    watched, window_learned, with_reminders,
+    End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SessionTree, SideJob, Step, compacted, goodbye,
+    show, take_up, watched, window_learned, with_reminders,
 };
 use crate::prompt::Prompts;
 use crate::settings::Settings;
 use crate::store::{Log, StoreError, Stored};
 use piton_core::client::{Closed, Live, Report, Request};
-use piton_core::event::{Canceller, Event, Record};
+use piton_core::event::{Canceller, Event, Record, Subject};
 use piton_core::ids::SessionId;
 use piton_core::limits::TITLE_GRACE_MS;
 use piton_core::secrets::Firewall;
@@ -72,18 +74,23 @@ pub(crate) struct Setup {
     pub(crate) world: World,
     pub(crate) stored: Stored,
     pub(crate) log: Box<dyn Log>,
-    pub(crate) session: State,
+    pub(crate) folded: Folded,
     /// What is recorded already and not yet durable.
     pub(crate) staged: Vec<Arc<Record>>,
-    pub(crate) prompts: Prompts,
-    pub(crate) notes: Notes,
     pub(crate) settings: Settings,
-    pub(crate) ledger: Arc<FileLedger>,
     pub(crate) firewall: Firewall,
     pub(crate) bus: Bus,
     pub(crate) requests: Requests,
     pub(crate) nursery: Arc<dyn Nursery>,
     pub(crate) kin: Kin,
+}
+
+/// What a session's journal was folded into.
+pub(crate) struct Folded {
+    pub(crate) session: State,
+    pub(crate) prompts: Prompts,
+    pub(crate) notes: Notes,
+    pub(crate) ledger: Arc<FileLedger>,
 }
 
 /// Drives one session.
@@ -100,6 +107,8 @@ pub(crate) struct Driver {
     askers: Askers,
     /// What was asked and is done in its order.
     line: Line,
+    /// Connections of commands that wait for a word.
+    hosts: Hosts,
     /// How the turns to come are run, where that was changed while one is under way.
     next_settings: Option<Settings>,
     watch: Watch,
@@ -122,12 +131,9 @@ impl Driver {
             world,
             stored,
             log,
-            session,
+            folded: Folded { session, prompts, notes, ledger },
             staged,
-            prompts,
-            notes,
             settings,
-            ledger,
             firewall,
             bus,
             requests,
@@ -136,8 +142,9 @@ impl Driver {
         } = setup;
         // What it has used so far is known to all of its family before anybody of them goes on.
         kin.begin(stored.id(), session.used(), &session.policy().budget);
-        let (family, workspace) = ((nursery, kin), Path::new(session.workspace()));
-        let services = Services::new(settings, world, stored, ledger, (firewall, bus), family, workspace);
+        let (tree, workspace) = (SessionTree { nursery, kin }, Path::new(session.workspace()));
+        let (asks, hosts) = Hosts::new();
+        let services = Services::new(settings, world, stored, ledger, (firewall, bus, asks), tree, workspace);
         Self {
             memory: Memory::new(prompts, notes, &services.settings, &session),
             services,
@@ -149,6 +156,7 @@ impl Driver {
             requests,
             askers: Askers::default(),
             line: Line::new(),
+            hosts,
             next_settings: None,
         }
     }
@@ -167,7 +175,7 @@ impl Driver {
         loop {
             match self.requests.next().await? {
                 Asked::Close => return None,
-                Asked::LeaveWhenAnswered => self.askers.leave_when_answered(),
+                Asked::LeaveWhenAnswered => self.leave_when_answered(),
                 Asked::Request(request, asker) => return Some((request, asker)),
             }
         }
@@ -204,6 +212,7 @@ impl Driver {
             self.commit().await?;
             self.start_ready();
             self.answer_waiters();
+            self.hosts.tell_durable();
             let is_busy = self.session.is_in_turn()
                 || self.session.shell().is_open()
                 || self.is_rewinding()
@@ -217,6 +226,7 @@ impl Driver {
                     self.take_request(asked.unwrap_or(Asked::Close));
                 }
                 (key, end) = self.jobs.next() => self.take_end(&key, end).await?,
+                ask = self.hosts.next() => self.host_wanted(ask),
                 // Who is gone will not answer.
                 () = self.services.bus.somebody_left() => {}
             }
@@ -289,7 +299,7 @@ impl Driver {
         let record = self.recorder.stage(event, self.services.world.now_ms());
         self.jobs.forget_ready();
         let child = match &record.event {
-            Event::CallSettled { call, .. } => self.session.child(call).cloned(),
+            Event::CallSettled { call, .. } | Event::TaskEnded { task: call, .. } => self.session.child(call).cloned(),
             _ => None,
         };
         self.session.apply(&record);
@@ -302,7 +312,15 @@ impl Driver {
         match &record.event {
             Event::ContextGiven { items } => items.iter().for_each(|item| remember_given(item, &services.ledger)),
             Event::DeadlinePassed {} => self.pause(false),
+            Event::ApprovalGiven { subject: Subject::Host { call, host }, decision, .. } => {
+                self.hosts.answered(call, host, decision.is_yes());
+            }
+            Event::StepFinished { .. } if self.session.awaited_subagents() > 0 => {
+                let subagents = self.session.awaited_subagents();
+                self.services.bus.live(Live::SubagentsAwaited { subagents });
+            }
             Event::CallSettled { call, outcome } => {
+                self.hosts.over(call);
                 self.line.ran(call, outcome);
                 self.askers.ran(call, outcome);
                 self.leave_if_answered();
@@ -312,6 +330,7 @@ impl Driver {
             }
             _ => {}
         }
+        self.settle_carried(&record.event);
         self.count(&record.event, child.as_ref());
         if let Some(approval) = approval {
             self.leave_plan(approval);
@@ -324,7 +343,7 @@ impl Driver {
 
     /// Tells the session's family what it has used, where that has changed; `child` has answered the call that is settled.
     fn count(&self, event: &Event, child: Option<&SessionId>) {
-        let (kin, session) = (&self.services.kin, &self.session);
+        let (kin, session) = (&self.services.tree.kin, &self.session);
         match event {
             Event::TurnStarted { policy, .. } | Event::TurnResumed { policy, .. } => {
                 kin.begin(session.id(), session.used(), &policy.budget);
@@ -336,9 +355,9 @@ impl Driver {
             | Event::CompactionFailed { .. } => {
                 kin.uses(session.id(), session.used());
             }
-            // Whatever the outcome says of it, its call is over.
-            Event::CallSettled { .. } => {
-                if let Some(child) = child {
+            // Whatever the outcome says of it, its call is over; unless it works on in the background.
+            Event::CallSettled { .. } | Event::TaskEnded { .. } => {
+                if let Some(child) = child.filter(|child| !session.children().any(|open| open == *child)) {
                     kin.uses(session.id(), session.used());
                     kin.forget(child);
                 }

@@ -6,7 +6,7 @@ use crate::clock::World;
 use crate::context::{self, Notes};
 use crate::control::{RemoteSession, Served, Server};
 use crate::delegate::{Opens, Order};
-use crate::driver::{Driver, Setup};
+use crate::driver::{Driver, Folded, Setup};
 use crate::family::Kin;
 use crate::firewall;
 use crate::fork::{self, ForkError};
@@ -16,6 +16,7 @@ use crate::prompt::Prompts;
 use crate::store::sqlite::index::{Index, IndexError};
 use crate::store::sqlite::{SessionDir, SqliteStore};
 use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
+use crate::worktree::Worktree;
 use async_trait::async_trait;
 use piton_core::client::{Closed, Request};
 use piton_core::event::{Event, Origin, Record};
@@ -50,12 +51,12 @@ impl Engine {
         Self::over(Arc::new(SqliteStore::new(&data_dir)), data_dir)
     }
 
-    /// The same over another store; what is not kept in it, such as snapshots, lies in the data folder.
+    /// The same over another store; what a store does not hold, such as snapshots, is in the data folder.
     pub fn over(store: Arc<dyn Store>, data_dir: impl Into<PathBuf>) -> Self {
         Self { data_dir: data_dir.into(), store, world: World::system(), handles: Arc::default() }
     }
 
-    /// Where its sessions are kept.
+    /// The store that holds its sessions.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
@@ -65,12 +66,12 @@ impl Engine {
         self.store.read(id, 1, usize::MAX).await
     }
 
-    /// The same, by other time and chance than the system's.
+    /// The same, with a clock and randomness other than the system's.
     pub fn in_world(self, world: World) -> Self {
         Self { world, ..self }
     }
 
-    /// Its time and chance.
+    /// Its clock and randomness.
     pub fn world(&self) -> &World {
         &self.world
     }
@@ -111,7 +112,7 @@ impl Engine {
         self.create_as(self.world.session_id(), None, workspace, settings, Kin::default()).await
     }
 
-    /// Starts the session of this id, which works for another where a parent is named.
+    /// Starts the session with this id, as a subagent's if a parent is given.
     pub(crate) async fn create_as(
         &self,
         id: SessionId,
@@ -137,12 +138,12 @@ impl Engine {
         Ok(self.drive(&id, log, (session, memory), staged, settings, kin))
     }
 
-    /// Opens a session again. What was under way goes on with the next prompt, or with [`Handle::go_on`].
+    /// Resumes a session. An interrupted turn continues with the next prompt, or with [`Handle::go_on`].
     pub async fn resume(&self, id: &SessionId, settings: Settings) -> Result<Handle, EngineError> {
         self.resume_as(id, None, settings, Kin::default()).await
     }
 
-    /// The same, in another workspace from here on where one is given: the one before was moved or is gone.
+    /// The same, from here on in another workspace if one is given, because the previous one was moved or is gone.
     pub async fn resume_in(
         &self,
         id: &SessionId,
@@ -171,8 +172,8 @@ impl Engine {
         Ok(self.drive(id, log, (session, memory), moved.into_iter().collect(), settings, kin))
     }
 
-    /// A handle on a session, wherever it runs: the driver that it has in this process, or a new one where nobody runs
-    /// it; where another process does, the way there, and the settings are not used.
+    /// A handle on a session, wherever it runs: its driver in this process, a new driver if no process runs it, or a
+    /// connection to the process that does; in that case the settings are not used.
     pub async fn attach(&self, id: &SessionId, settings: Settings) -> Result<Handle, EngineError> {
         self.attach_as(id, settings, Kin::default()).await
     }
@@ -196,7 +197,7 @@ impl Engine {
         }
     }
 
-    /// A handle on a session that another process runs; `None` where nobody does.
+    /// A handle on a session that another process runs; `None` if none does.
     pub async fn join(&self, id: &SessionId) -> Result<Option<Handle>, EngineError> {
         let stored = self.stored(id);
         match RemoteSession::open(&stored).await? {
@@ -205,8 +206,8 @@ impl Engine {
         }
     }
 
-    /// Makes a session that goes on from where this one was, `at` the end of a turn or, without, at its last. The other
-    /// session is only read; it may be at work.
+    /// Creates a session that continues from this one, `at` the end of a turn, by default its last. The original is only
+    /// read; it may be running.
     pub async fn fork(&self, id: &SessionId, at: Option<Seq>) -> Result<SessionId, ForkError> {
         fork::fork(&self.stored(id), at, &self.world).await
     }
@@ -232,16 +233,14 @@ impl Engine {
         let resumed = if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn };
         let (opened_at, workspace) = (log.head().max(1), PathBuf::from(session.workspace()));
         let served = Served { stored: stored.clone(), bus: bus.clone(), inbox: inbox.weak() };
+        let Memory { prompts, notes, ledger } = memory;
         let setup = Setup {
             world: self.world.clone(),
             stored: stored.clone(),
             log,
-            session,
+            folded: Folded { session, prompts, notes, ledger: Arc::new(ledger) },
             staged: staged.into_iter().map(Arc::new).collect(),
-            prompts: memory.prompts,
-            notes: memory.notes,
             settings,
-            ledger: Arc::new(memory.ledger),
             firewall,
             bus: bus.clone(),
             requests,
@@ -264,8 +263,14 @@ impl Engine {
 
 #[async_trait]
 impl Opens for Engine {
-    async fn open(&self, order: &Order, settings: Settings, may_begin: bool) -> Result<Handle, EngineError> {
-        let Order { child, parent, workspace, kin, goes_on, .. } = order;
+    async fn open(
+        &self,
+        order: &Order,
+        workspace: &Path,
+        settings: Settings,
+        may_begin: bool,
+    ) -> Result<Handle, EngineError> {
+        let Order { child, parent, kin, goes_on, .. } = order;
         if *goes_on {
             let of = self.store.summary(child).await?.parent;
             if !of.is_some_and(|of| of.session == parent.session && of.call.is_some()) {
@@ -284,12 +289,16 @@ impl Opens for Engine {
         }
     }
 
+    fn worktree(&self, order: &Order) -> Worktree {
+        Worktree::new(&self.data_dir, &order.child, &order.workspace, Arc::clone(&order.caller.settings.env))
+    }
+
     async fn records(&self, child: &SessionId) -> Vec<Record> {
         self.store.read(child, 1, usize::MAX).await.unwrap_or_default()
     }
 }
 
-/// What is kept of a session's events beside its state.
+/// What else is folded from a session's events.
 #[derive(Default)]
 struct Memory {
     prompts: Prompts,
@@ -302,7 +311,7 @@ impl Fold for Memory {
         *self = Self::default();
     }
 
-    /// What was asked was asked on every branch: providers keep it in their caches.
+    /// Requests count on every branch, since providers keep them in their caches.
     fn hear(&mut self, record: &Record, counts: bool) {
         self.prompts.hear(record);
         if counts {
@@ -312,8 +321,8 @@ impl Fold for Memory {
     }
 }
 
-/// Runs a session, and lets other processes in from the first request on: a session that is over sooner need not be
-/// found. The socket closes before the journal's lock is given up, and those who follow hear the last of it.
+/// Runs a session and accepts other processes from the first request on: a session that ends sooner need not be
+/// reachable. The socket closes before the journal's lock is released, and followers receive everything.
 async fn run(mut driver: Driver, served: Served) {
     let _last_word = LastWord(served.bus.clone());
     let Some(first) = driver.first_request().await else { return driver.leave().await };
@@ -323,7 +332,7 @@ async fn run(mut driver: Driver, served: Served) {
     driver.leave().await;
 }
 
-/// Tells whoever listens that nothing more comes, also where the driver panicked.
+/// Tells subscribers that nothing more comes, even if the driver panicked.
 struct LastWord(Bus);
 
 impl Drop for LastWord {

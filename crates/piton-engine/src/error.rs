@@ -48,7 +48,7 @@ pub enum EngineError {
     #[error("this question is not open")]
     NotOpen {
         /// Which question.
-        subject: Subject,
+        subject: Box<Subject>,
         /// The answer that counts, where one was given.
         given: Option<Decision>,
         /// Who gave it.
@@ -61,7 +61,7 @@ pub enum EngineError {
         subject: Subject,
     },
     /// What was sent is no answer to the question, for this reason. It is still open.
-    #[error("that is no answer to the question: {0}")]
+    #[error("this does not answer the question: {0}")]
     NoAnswer(String),
     /// What was allowed for longer than the session could not be kept. The question is still open.
     #[error("this cannot be kept beyond the session: {0}. Answer yes, or always for the session")]

@@ -11,7 +11,8 @@
 //!
 //! The client is assumed to be hostile. What it names is made canonical once ([`host`]), looked up once, and the connection goes
 //! to one of the addresses that were judged ([`address`]), so a second answer of the name's server changes nothing. Who the
-//! client is, how its listening socket got here, and what is sent through a connection is not known here. TLS passes through:
+//! client is, how its listening socket got here, and what is sent through a connection is not known here. What is not on the list may
+//! be for somebody to judge ([`Judge`]). TLS passes through:
 //! certificates are the client's to check.
 
 pub mod address;
@@ -47,6 +48,14 @@ const MOST_ADDRESSES: usize = 4;
 pub struct Egress {
     rules: Vec<HostRule>,
     resolver: Arc<dyn Resolver>,
+    judge: Option<Arc<dyn Judge>>,
+}
+
+/// Says of each host whether it is open, which may take as long as a person takes to answer.
+#[async_trait]
+pub trait Judge: Send + Sync {
+    /// Whether a host is open that is on the list, or is not.
+    async fn opens(&self, place: &Place, is_listed: bool) -> bool;
 }
 
 /// Looks up hosts, and judges what it finds.
@@ -124,7 +133,13 @@ impl Egress {
 
     /// The same with another way to look up and judge addresses.
     pub fn over(rules: Vec<HostRule>, resolver: Arc<dyn Resolver>) -> Self {
-        Self { rules, resolver }
+        Self { rules, resolver, judge: None }
+    }
+
+    /// The same hosts, where this has the last word on each.
+    #[must_use]
+    pub fn judged_by(&self, judge: Arc<dyn Judge>) -> Self {
+        Self { judge: Some(judge), ..self.clone() }
     }
 
     /// What is open.
@@ -145,7 +160,12 @@ impl Egress {
             return Err(EgressError::OwnMachine(place.clone()));
         }
         // A name that is not open is not even looked up: that, too, would tell somebody something.
-        if !self.rules.iter().any(|rule| rule.opens(place)) {
+        let is_listed = self.rules.iter().any(|rule| rule.opens(place));
+        let is_open = match &self.judge {
+            Some(judge) => judge.opens(place, is_listed).await,
+            None => is_listed,
+        };
+        if !is_open {
             return Err(EgressError::NotOpen(place.clone()));
         }
         let unreachable = |error: String| EgressError::Unreachable { place: place.clone(), error };
@@ -180,9 +200,13 @@ impl fmt::Debug for Egress {
 }
 
 impl PartialEq for Egress {
-    /// The same hosts are open, and the same resolver is asked.
+    /// The same hosts are open, and the same resolver and judge are asked.
     fn eq(&self, other: &Self) -> bool {
-        self.rules == other.rules && Arc::ptr_eq(&self.resolver, &other.resolver)
+        let is_same_judge = match (&self.judge, &other.judge) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        self.rules == other.rules && Arc::ptr_eq(&self.resolver, &other.resolver) && is_same_judge
     }
 }
 

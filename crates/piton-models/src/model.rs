@@ -30,6 +30,28 @@ pub trait Model: Send + Sync {
     fn stream(&self, request: Request) -> ModelStream;
 }
 
+/// All methods of [`Model`] but `stream`, for a type that wraps another model in its field `model`.
+macro_rules! described_by_its_model {
+    () => {
+        fn name(&self) -> &str {
+            self.model.name()
+        }
+
+        fn limits(&self) -> $crate::model::ModelLimits {
+            self.model.limits()
+        }
+
+        fn price(&self) -> Option<$crate::model::Price> {
+            self.model.price()
+        }
+
+        fn secrets(&self) -> Vec<String> {
+            self.model.secrets()
+        }
+    };
+}
+pub(crate) use described_by_its_model;
+
 impl Model for Arc<dyn Model> {
     fn name(&self) -> &str {
         (**self).name()

@@ -338,21 +338,7 @@ impl<M: Model> Recorder<M> {
 }
 
 impl<M: Model> Model for Recorder<M> {
-    fn name(&self) -> &str {
-        self.model.name()
-    }
-
-    fn limits(&self) -> ModelLimits {
-        self.model.limits()
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.model.price()
-    }
-
-    fn secrets(&self) -> Vec<String> {
-        self.model.secrets()
-    }
+    crate::model::described_by_its_model!();
 
     fn stream(&self, request: Request) -> ModelStream {
         let tape = Arc::clone(&self.tape);

@@ -41,9 +41,11 @@ pub(crate) fn mounts_again(plan: &Plan) -> Result<(), LandlockError> {
     ruleset = allow(ruleset, Path::new("/"), AccessFs::from_read(NEWEST))?;
     for mount in &plan.mounts {
         ruleset = match mount.source {
-            Source::Machine { write: true, .. } | Source::Cache { .. } | Source::Devices | Source::Processes => {
+            Source::Machine { write: true, .. } | Source::Cache { .. } | Source::Processes => {
                 allow(ruleset, &mount.at, all)?
             }
+            // The kernel opens a message queue by a mount of its own, so that none of the folders above it is asked.
+            Source::Devices => allow(allow(ruleset, &mount.at, all)?, &mount.at.join("mqueue"), all)?,
             Source::Machine { write: false, .. }
             | Source::Link(_)
             | Source::EmptyFolder

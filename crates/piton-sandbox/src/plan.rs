@@ -201,7 +201,8 @@ impl Plan {
 
     /// Shows what is at a path, at the same path; nothing where nothing is.
     fn machine(&mut self, path: &Path, write: bool) {
-        let Ok(from) = fs::canonicalize(path) else { return };
+        // Of most there is nothing, which one look says.
+        let Some(from) = fs::symlink_metadata(path).ok().and_then(|_| fs::canonicalize(path).ok()) else { return };
         if from.parent().is_some() && self.look(&from).is_some() {
             self.put(from.clone(), Source::Machine { from, write });
         }

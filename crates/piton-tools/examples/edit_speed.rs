@@ -93,6 +93,7 @@ fn context(workspace: &Path) -> ToolContext {
         workspace: workspace.to_path_buf(),
         host: Arc::new(NoSession),
         delegate: None,
+        subordinates: None,
         executor: Arc::new(Runners::new(None, calls.clone())),
         tasks: Arc::default(),
         output: OutputSink::none(),
@@ -103,6 +104,7 @@ fn context(workspace: &Path) -> ToolContext {
         confinement: Confinement::Model,
         env: Arc::default(),
         firewall: Firewall::off(),
+        after_edits: Arc::default(),
         limits: ToolLimits::default(),
         output_cut: OutputCut::HeadTail { max_chars: 30_000 },
     }

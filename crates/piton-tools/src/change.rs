@@ -1,7 +1,8 @@
 //! What `write`, `edit` and `apply_patch` share: resolve the file, check that the model has read its current content, and
 //! change it exactly once. [`apply_all`] is the one way in which tools change files. What became of changes that a crash cut
-//! off is found out in [`settle`].
+//! off is found out in [`settle`]; what runs on changed files, in [`after`].
 
+mod after;
 mod settle;
 
 use crate::diff::{Diff, diff, unified};
@@ -19,6 +20,7 @@ use std::borrow::Cow;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+pub(crate) use after::after_edit;
 pub(crate) use settle::{Settled, settled};
 
 /// The file that is to change.
@@ -292,6 +294,28 @@ fn take_back(changes: &[Change<'_>], made: &[Replacement], cx: &ToolContext) -> 
         (true, true) => ". What was already changed was taken back: all files are as they were.".to_owned(),
         (_, false) => format!(". What was already changed was taken back, but {}.", but.join("; ")),
     }
+}
+
+/// A file as a program has left it.
+pub(crate) struct Content {
+    pub(crate) raw: Vec<u8>,
+    /// Without its secrets.
+    pub(crate) seen: Vec<u8>,
+    pub(crate) hash: String,
+}
+
+/// What is in a file now, which must be one of a reasonable size.
+pub(crate) fn content_now(path: &Path, cx: &ToolContext) -> io::Result<Content> {
+    let raw = match cx.files.look(path)? {
+        Some(Found::File { bytes }) if bytes <= TRACKED_BYTES => match read_now(path, &*cx.files)? {
+            CurrentFile::File { content, .. } => content,
+            CurrentFile::Absent => Vec::new(),
+        },
+        _ => return Err(io::Error::other("it is no regular file of a reasonable size any more")),
+    };
+    let view = cx.firewall.view(&raw);
+    let seen = if view.has_secrets() { view.content } else { raw.clone() };
+    Ok(Content { hash: hash_of(&raw), raw, seen })
 }
 
 /// The hash of what is at a path; `None`: there is nothing.

@@ -79,12 +79,12 @@ impl TypedTool for Edit {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| edit(&input, cx)).await
+        change::after_edit(blocking(cx, move |cx| edit(&input, cx)).await, cx).await
     }
 
     async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
         match change::settled(NAME, cx) {
-            Settled::Outcome(outcome) => outcome,
+            Settled::Outcome(outcome) => change::after_edit(outcome, cx).await,
             // A single change is made or not.
             Settled::Open | Settled::Half { .. } => self.act(input, cx).await,
         }

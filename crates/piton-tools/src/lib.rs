@@ -24,6 +24,7 @@ pub mod disk;
 mod paths;
 pub mod diff;
 mod change;
+pub mod after_edit;
 pub mod read;
 pub mod write;
 pub mod edit;

@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 /// Variables by which programs are told of the proxy. Most know the small or the large ones.
 const PROXY_VARIABLES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 /// What is reached without it: servers in the sandbox.
-const PAST_PROXY: &str = "localhost,127.0.0.1,::1";
+const PAST_PROXY: &str = "localhost,127.0.0.1,::1,0.0.0.0";
 /// Without it, Node's `fetch` does not look at the others.
 const NODE: (&str, &str) = ("NODE_USE_ENV_PROXY", "1");
 

@@ -72,14 +72,16 @@ impl TypedTool for ApplyPatch {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| patch(&input, cx)).await
+        change::after_edit(blocking(cx, move |cx| patch(&input, cx)).await, cx).await
     }
 
     async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
         match change::settled(NAME, cx) {
-            Settled::Outcome(outcome) => outcome,
+            Settled::Outcome(outcome) => change::after_edit(outcome, cx).await,
             Settled::Open => self.act(input, cx).await,
-            Settled::Half { done, open } => blocking(cx, move |cx| finish(&input, &done, &open, cx)).await,
+            Settled::Half { done, open } => {
+                change::after_edit(blocking(cx, move |cx| finish(&input, &done, &open, cx)).await, cx).await
+            }
         }
     }
 }

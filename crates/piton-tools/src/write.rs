@@ -42,12 +42,12 @@ impl TypedTool for Write {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| write(&input, cx)).await
+        change::after_edit(blocking(cx, move |cx| write(&input, cx)).await, cx).await
     }
 
     async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
         match change::settled(NAME, cx) {
-            Settled::Outcome(outcome) => outcome,
+            Settled::Outcome(outcome) => change::after_edit(outcome, cx).await,
             // A single change is made or not.
             Settled::Open | Settled::Half { .. } => self.act(input, cx).await,
         }

@@ -5,6 +5,7 @@
 mod support;
 
 use piton_core::call::{Outcome, Status};
+use piton_tools::after_edit::{AfterEdit, Does};
 use piton_tools::plan::Look;
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
@@ -131,4 +132,60 @@ async fn line_ends_and_a_mark_stay_where_a_text_is_only_like_what_is_there() {
     assert_eq!(place.content("dos"), "\u{feff}1\r\n2\r\nthree".as_bytes());
     edit(&place, "end", "a\n  b", json!({"old_string": "\tb\n", "new_string": "B\n"})).await;
     assert_eq!(place.content("end"), b"a\nB\n");
+}
+
+/// A formatter that makes tabs of four blanks, and diagnostics that say where a `bad` is.
+fn rules() -> Arc<[AfterEdit]> {
+    let rule = |files, command, does| AfterEdit::new(files, command, does).unwrap();
+    [
+        rule("*.txt", r"sed -i 's/    /\t/g' {file} && ls {file} > seen", Does::Format),
+        rule("*.txt", "grep -n bad {file} || true", Does::Diagnose),
+        rule("*.odd", "echo it cannot >&2; exit 3; : {file}", Does::Format),
+    ]
+    .into()
+}
+
+#[tokio::test]
+async fn what_a_formatter_makes_of_a_file_is_told_and_known_and_so_is_what_is_wrong_with_it() {
+    let mut place = Place::new();
+    place.cx.after_edits = rules();
+    let outcome = place.run("write", json!({"path": "a b.txt", "content": "    x\nbad\n"})).await;
+    assert_eq!(outcome.status, Status::Ok, "{}", outcome.text);
+    assert_eq!(place.content("a b.txt"), b"\tx\nbad\n");
+    let told = &outcome.text;
+    assert!(told.contains("The formatter sed has changed the file further:\n") && told.contains("+\tx"), "{told}");
+    assert!(told.contains("grep says of it now:\n2:bad"), "{told}");
+    let hash = outcome.metadata["hash"].as_str().unwrap().to_owned();
+    assert_eq!(outcome.metadata["after"], hash.as_str());
+    // The model knows the file as it is: the next edit needs no reading.
+    let next = json!({"path": "a b.txt", "old_string": "\tx\nbad", "new_string": "good"});
+    let outcome = place.run("edit", next).await;
+    assert_eq!(outcome.status, Status::Ok, "{}", outcome.text);
+    assert!(!outcome.text.contains("further") && !outcome.text.contains("says"), "{}", outcome.text);
+    assert_ne!(outcome.metadata["hash"], hash.as_str());
+}
+
+#[tokio::test]
+async fn a_formatter_that_fails_is_no_failure_of_the_change_and_other_files_are_left_alone() {
+    let mut place = Place::new();
+    place.cx.after_edits = rules();
+    let outcome = place.run("write", json!({"path": "a.odd", "content": "    x\n"})).await;
+    assert_eq!(outcome.status, Status::Ok, "{}", outcome.text);
+    assert!(outcome.text.contains("The formatter echo failed:\nit cannot"), "{}", outcome.text);
+    let outcome = place.run("write", json!({"path": "a.rs", "content": "    x\n"})).await;
+    assert!(!outcome.text.contains("formatter"), "{}", outcome.text);
+    assert_eq!(place.content("a.rs"), b"    x\n");
+    assert!(!place.path("seen").exists());
+}
+
+#[tokio::test]
+async fn a_formatter_runs_where_commands_run() {
+    let mut place = Place::confined();
+    let home = place.reach().home.clone();
+    let steal = format!("cat {0}/.ssh/id {{file}} > {0}/out; cat {0}/.ssh/id >> {{file}}; id > inside", home.display());
+    place.cx.after_edits = [AfterEdit::new("*", &steal, Does::Format).unwrap()].into();
+    let outcome = place.run("write", json!({"path": "a.txt", "content": "x\n"})).await;
+    assert_eq!(outcome.status, Status::Ok, "{}", outcome.text);
+    assert_eq!(place.content("a.txt"), b"x\n", "{}", outcome.text);
+    assert!(!home.join("out").exists() && place.path("inside").exists(), "it ran, and reached nothing");
 }

@@ -31,23 +31,9 @@ const BETWEEN: &str = " │ ";
 
 /// The diff in rows of at most so many columns. `path` says which language it is.
 pub fn lines(unified: &str, path: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let parts = hunk::parts(unified);
-    let pen = Pen::new(&parts, path, theme);
-    let mut out = Vec::new();
-    for (at, part) in parts.iter().enumerate() {
-        match part {
-            Part::Said(line) => out.push(pen.said(line, columns)),
-            Part::Hunk(rows) => {
-                if follows_hunk(&parts, at) {
-                    out.push(pen.left_out(columns));
-                }
-                let texts = pen.texts(rows);
-                let drawn = rows.iter().zip(texts).flat_map(|(row, text)| pen.numbered(row, &text, columns));
-                out.extend(drawn);
-            }
-        }
-    }
-    out
+    drawn(unified, path, columns, theme, |pen, rows, texts| {
+        rows.iter().zip(texts).flat_map(|(row, text)| pen.numbered(row, text, columns)).collect()
+    })
 }
 
 /// The diff with what was at the left and what is at the right, where there are [`SPLIT_COLUMNS`]; else as [`lines`].
@@ -55,9 +41,28 @@ pub fn split(unified: &str, path: &str, columns: usize, theme: &Theme) -> Vec<Li
     if columns < SPLIT_COLUMNS {
         return lines(unified, path, columns, theme);
     }
+    let half = (columns - text::width(BETWEEN)) / 2;
+    drawn(unified, path, columns, theme, |pen, rows, texts| {
+        let side = |at: Option<usize>, sign| {
+            at.map(|at| pen.numbered(&rows[at].seen_as(sign), &texts[at], half)).unwrap_or_default()
+        };
+        let pairs = hunk::pairs(rows).into_iter();
+        pairs
+            .flat_map(|(left, right)| beside(&side(left, Sign::Removed), &side(right, Sign::Added), half, theme))
+            .collect()
+    })
+}
+
+/// The diff with its hunks as `hunk` draws them from their rows and highlighted texts.
+fn drawn(
+    unified: &str,
+    path: &str,
+    columns: usize,
+    theme: &Theme,
+    hunk: impl Fn(&Pen<'_>, &[Row<'_>], &[Vec<Span<'static>>]) -> Vec<Line<'static>>,
+) -> Vec<Line<'static>> {
     let parts = hunk::parts(unified);
     let pen = Pen::new(&parts, path, theme);
-    let half = (columns - text::width(BETWEEN)) / 2;
     let mut out = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         match part {
@@ -66,13 +71,7 @@ pub fn split(unified: &str, path: &str, columns: usize, theme: &Theme) -> Vec<Li
                 if follows_hunk(&parts, at) {
                     out.push(pen.left_out(columns));
                 }
-                let texts = pen.texts(rows);
-                let side = |at: Option<usize>, sign| {
-                    at.map(|at| pen.numbered(&rows[at].seen_as(sign), &texts[at], half)).unwrap_or_default()
-                };
-                for (left, right) in hunk::pairs(rows) {
-                    out.extend(beside(&side(left, Sign::Removed), &side(right, Sign::Added), half, theme));
-                }
+                out.extend(hunk(&pen, rows, &pen.texts(rows)));
             }
         }
     }

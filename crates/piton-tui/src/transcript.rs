@@ -257,8 +257,8 @@ impl Transcript {
     pub(crate) fn input_of(&self, subject: &Subject) -> Option<Value> {
         match subject {
             Subject::Call(call) | Subject::GoOn(call) => self.story.call(call)?.input.value().cloned(),
-            // It is on record where it is asked.
-            Subject::Child { .. } => None,
+            // Of a host there is nothing to change; a subagent's is on record where it is asked.
+            Subject::Host { .. } | Subject::Child { .. } => None,
         }
     }
 }

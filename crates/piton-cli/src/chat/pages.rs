@@ -10,12 +10,13 @@ use piton_engine::store::sqlite::index::Query;
 use piton_tui::face::Input;
 
 /// The command that prints a page; `ID` stands for the session.
-const PAGES: [(&str, &str, &[&str]); 9] = [
+const PAGES: [(&str, &str, &[&str]); 10] = [
     ("context", "what the model is sent before your words", &["context"]),
     ("cost", "what it cost", &["session", "cost", "ID"]),
     ("trace", "what happened when", &["session", "trace", "ID"]),
     ("transcript", "the whole session", &["session", "show", "ID", "--full"]),
     ("tasks", "commands in the background", &["session", "processes", "ID"]),
+    ("agents", "subagents", &["session", "agents", "ID"]),
     ("permissions", "the rules in force", &["permission", "list"]),
     ("config", "the settings in force", &["config", "show", "--origin"]),
     ("doctor", "this machine", &["doctor"]),

@@ -31,11 +31,11 @@ async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings
     };
     let (place, left) = keys::keep(name, &key, !in_file, &around.machine)?;
     if let Some(error) = left {
-        view::write_stderr(&format!("note: the key before may still be in the keyring: {error:#}\n"));
+        view::write_stderr(&format!("note: the previous key may still be in the keyring: {error:#}\n"));
     }
     let told = match place {
         Place::File => {
-            format!("kept in {}, which only you can read; it is not encrypted", keys::file(&around.machine).display())
+            format!("stored in {}, which only you can read; not encrypted", keys::file(&around.machine).display())
         }
         Place::Keyring | Place::Variable(_) | Place::Command => format!("kept in {place}"),
     };
@@ -74,7 +74,7 @@ fn logout(name: &str, config: &Config, around: &Surroundings) -> Result<u8> {
         None => bail!("no key for {name} is stored"),
     }
     if let Some(place) = keys::places(name, config, &around.machine)?.first() {
-        view::write_stderr(&format!("note: there still is one in {place}\n"));
+        view::write_stderr(&format!("note: there is still a key in {place}\n"));
     }
     Ok(0)
 }
@@ -119,14 +119,14 @@ fn sound(key: &str) -> Result<()> {
     const MAX_BYTES: usize = 16 << 10;
     ensure!(!key.is_empty(), "no key was given");
     let is_one_word = key.chars().all(|c| c.is_ascii_graphic());
-    ensure!(is_one_word, "that is no key: it has spaces or characters that no key has");
-    ensure!(key.len() <= MAX_BYTES, "that is no key: it has {} bytes", key.len());
+    ensure!(is_one_word, "not a key: it has spaces or characters that no key has");
+    ensure!(key.len() <= MAX_BYTES, "not a key: it has {} bytes", key.len());
     let is_quoted = key.starts_with(['"', '\'']) || key.ends_with(['"', '\'']);
-    ensure!(!is_quoted, "that is no key: give it without quotes");
+    ensure!(!is_quoted, "not a key: enter it without quotes");
     if let Some((name, _)) = key.split_once('=')
         && name.ends_with("_KEY")
     {
-        bail!("that is a line that sets {name}: give only what stands behind the `=`");
+        bail!("that is a line that sets {name}: enter only the part after the `=`");
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ pub(crate) fn commands(name: Option<&str>, as_json: bool, around: &Surroundings)
         }
     }
     if chosen.is_empty() && !as_json {
-        text.push_str("There are no commands. One is a file: .piton/commands/NAME.md, said as /NAME\n");
+        text.push_str("There are no commands. A command is a file, .piton/commands/NAME.md, and runs as /NAME\n");
     }
     view::write_stdout(&text);
     Ok(0)

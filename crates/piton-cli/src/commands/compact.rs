@@ -199,7 +199,7 @@ async fn current(session: &Handle) -> Result<Option<String>> {
 fn tell(done: &Compacted) {
     view::write_stdout(&format!("{}\n", view::clean(done.summary.trim())));
     view::write_stderr(&format!(
-        "events 1 to {} are known to the model by this summary from here on: about {} tokens instead of {}\n",
+        "events 1 to {} are replaced by this summary for the model: about {} tokens instead of {}\n",
         done.upto_seq,
         thousands(done.tokens_after),
         thousands(done.tokens_before)

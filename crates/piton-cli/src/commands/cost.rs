@@ -12,7 +12,7 @@ use piton_core::ids::{CallId, Seq, SessionId};
 use piton_core::message::Usage;
 use piton_core::prompt::SegmentKind;
 use piton_core::story::{
-    Block, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story,
+    Block, Body, CallStage, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story,
 };
 use piton_engine::engine::{Engine, Handle};
 use serde::Serialize;
@@ -174,7 +174,12 @@ impl Bill {
                     });
                 }
                 Body::Model(model) => bill.add_reply(block.seq, model, cache),
-                Body::Call(call) => bill.add_subagent(block.changed_seq, call),
+                Body::Call(call) => {
+                    if let CallStage::Settled(outcome) = &call.stage {
+                        bill.add_subagent(block.changed_seq, (&call.call, &call.about), outcome);
+                    }
+                }
+                Body::TaskEnd { task, outcome } => bill.add_subagent(block.changed_seq, (task, ""), outcome),
                 Body::Compaction(compaction) => bill.add_summary(block.changed_seq, compaction, cache),
                 Body::Title { by: TitledBy::Model { model, usage, cost_micros, at_most }, .. } => {
                     let mut sum = Sum::of(usage, *cost_micros, *at_most);
@@ -220,15 +225,15 @@ impl Bill {
         }
     }
 
-    fn add_subagent(&mut self, seq: Seq, call: &CallBlock) {
-        let CallStage::Settled(Outcome { delegated: Some(delegated), title, .. }) = &call.stage else { return };
+    fn add_subagent(&mut self, seq: Seq, (call, about): (&CallId, &str), outcome: &Outcome) {
+        let Outcome { delegated: Some(delegated), title, .. } = outcome else { return };
         let Delegated { session, usage, cost_micros, unpriced_calls, at_most: _ } = Delegated::clone(delegated);
         let sum = Sum { usage, cost_micros, unpriced_calls, at_most: None };
         self.sum.add(&sum);
         if let Some(turn) = self.turns.last_mut() {
             turn.sum.add(&sum);
-            let title = if title.is_empty() { call.about.clone() } else { title.clone() };
-            turn.subagents.push(Subagent { seq, call: call.call.clone(), session, title, sum });
+            let title = if title.is_empty() { about.to_owned() } else { title.clone() };
+            turn.subagents.push(Subagent { seq, call: call.clone(), session, title, sum });
         }
     }
 
@@ -307,7 +312,7 @@ impl Sum {
         let cost = report::cost(self.cost_micros, self.unpriced_calls);
         let open = self.at_most.as_ref().map(|most| {
             let money = most.cost_micros.map(|cost| format!(", ${}", dollars(cost))).unwrap_or_default();
-            format!("; not told, at most {} tokens{money}", thousands(most.tokens))
+            format!("; unknown, at most {} tokens{money}", thousands(most.tokens))
         });
         let is_untold = self.at_most.is_some() || self.unpriced_calls > 0;
         let tokens = report::tokens(&self.usage, &of_these, is_untold);
@@ -374,23 +379,25 @@ impl Cache {
 pub(crate) fn why(miss: &Miss) -> String {
     match miss {
         Miss::ModelChanged => "another model was asked".to_owned(),
-        Miss::AgentChanged => "another agent or mode had other words or tools, and all was read anew".to_owned(),
-        Miss::Rewound => "turns had been taken back, or brought back".to_owned(),
-        Miss::Compacted => "older messages had been replaced by a summary".to_owned(),
-        Miss::PrefixChanged { kind: SegmentKind::Frame, .. } => {
-            "the system prompt or the tools were other ones than before".to_owned()
+        Miss::AgentChanged => {
+            "the agent or mode changed the system prompt or the tools, so nothing was in the cache".to_owned()
         }
+        Miss::Rewound => "turns were undone or redone".to_owned(),
+        Miss::Compacted => "older messages had been replaced by a summary".to_owned(),
+        Miss::PrefixChanged { kind: SegmentKind::Frame, .. } => "the system prompt or the tools changed".to_owned(),
         Miss::PrefixChanged { segment, kind } => {
             let whose = match kind {
                 SegmentKind::User | SegmentKind::Frame => "the user's",
                 SegmentKind::Assistant => "the model's",
                 SegmentKind::Tool => "a tool's",
             };
-            format!("message {segment}, {whose}, was another one than before")
+            format!("message {segment}, {whose}, changed")
         }
-        Miss::CallsForbidden => "the last step forbids calls, and the provider keeps messages apart by that".to_owned(),
+        Miss::CallsForbidden => {
+            "the last step forbids calls, and the provider caches such requests separately".to_owned()
+        }
         Miss::NotKept { idle_ms } => {
-            format!("the request before, {} s old, was not kept by the provider", idle_ms / 1000)
+            format!("the provider no longer had the previous request, {} s old", idle_ms / 1000)
         }
     }
 }

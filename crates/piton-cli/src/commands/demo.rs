@@ -104,7 +104,7 @@ fn show_result(view: &mut TextView, sample: &Sample, dir: &Path, around: &Surrou
     let (passed, failed) = sample.counts(&tests);
     let why = first_error(&tests.stderr).filter(|_| !tests.status.success() && passed + failed == 0);
     view.note(&match why {
-        Some(why) => format!("\n`{}` cannot run the tests here, so nothing is known of the fix: {why}", sample.tests),
+        Some(why) => format!("\n`{}` cannot run the tests here, so the fix is untested: {why}", sample.tests),
         None => format!("\n`{}`, run once more by the demo: {passed} passed, {failed} failed", sample.tests),
     });
     Ok(tests.status.success())

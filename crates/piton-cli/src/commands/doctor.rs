@@ -31,7 +31,7 @@ pub(crate) async fn doctor(around: &Surroundings) -> Result<u8> {
     if models == 0 {
         line(
             "models",
-            "none: keep a key (`piton auth login PROVIDER`), or start a local server (`piton run` tells which)",
+            "none: store a key (`piton auth login PROVIDER`) or start a local server (`piton run` lists them)",
         );
     }
     for tool in ["bash", "git"] {

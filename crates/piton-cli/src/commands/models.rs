@@ -78,7 +78,7 @@ async fn refresh(source: &str, config: &Config, around: &Surroundings) -> Result
     let (models, providers) =
         (view::plural(checked.models as u64, "model"), view::plural(checked.providers as u64, "provider"));
     view::write_stdout(&format!(
-        "{models} of {providers} are kept in {}; they come before what is built in\n",
+        "stored {models} of {providers} in {}; they override the built-in catalogue\n",
         path.display()
     ));
     Ok(0)

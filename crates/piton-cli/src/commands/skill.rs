@@ -71,7 +71,7 @@ fn check(path: &Path) -> u8 {
         return 0;
     }
     let faults: String = faults.iter().map(|fault| format!("  {}\n", view::clean(fault))).collect();
-    view::write_stderr(&format!("{shown} is no skill by the rules of agentskills.io:\n{faults}"));
+    view::write_stderr(&format!("{shown} is not a valid skill by the rules of agentskills.io:\n{faults}"));
     EXIT_FAILED
 }
 

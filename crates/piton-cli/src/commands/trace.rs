@@ -197,7 +197,7 @@ fn of_step(step: &StepTrace) -> Words {
     }
     step.compactions.iter().for_each(|compaction| words.compaction(compaction));
     if let Some(ms) = step.snapshot_ms {
-        words.line("files", &format!("put down for undo in {}", span(ms)));
+        words.line("files", &format!("snapshot for undo in {}", span(ms)));
     }
     for call in &step.calls {
         words.line("tool", &called(call));
@@ -350,7 +350,7 @@ fn bill(usage: &Usage, cost_micros: Option<u64>, is_answered: bool) -> String {
         return String::new();
     }
     let output = match usage.output_tokens {
-        0 => ", tokens not told".to_owned(),
+        0 => ", tokens unknown".to_owned(),
         tokens => format!(", {} tokens", thousands(tokens)),
     };
     format!("{output}, {}", report::cost(cost_micros, u32::from(cost_micros.is_none())))

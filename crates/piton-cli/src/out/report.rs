@@ -80,9 +80,9 @@ pub(crate) fn cost(cost_micros: Option<u64>, unpriced_calls: u32) -> String {
 pub(crate) fn tokens(usage: &message::Usage, of_these: &str, replied: bool) -> String {
     let (input, output) = (thousands(usage.input_tokens), thousands(usage.output_tokens));
     match (usage.input_tokens, usage.output_tokens) {
-        (0, 0) if replied => "tokens not told".to_owned(),
-        (0, _) if replied => format!("tokens in not told, {output} out"),
-        (_, 0) if replied => format!("{input} tokens in{of_these}, out not told"),
+        (0, 0) if replied => "tokens unknown".to_owned(),
+        (0, _) if replied => format!("unknown tokens in, {output} out"),
+        (_, 0) if replied => format!("{input} tokens in{of_these}, unknown out"),
         _ => format!("{input} tokens in{of_these}, {output} out"),
     }
 }
@@ -92,7 +92,7 @@ pub(crate) fn tokens(usage: &message::Usage, of_these: &str, replied: bool) -> S
 pub(crate) fn ending(report: &Report, session: &str, is_newest: bool) -> Option<String> {
     let (what, next) = match report.end {
         TurnEnd::Completed if report.why == Some(Why::OutputLimit) => {
-            ("The answer is cut", "Allow longer replies with --max-output N, and continue with")
+            ("The answer was cut off", "Allow longer replies with --max-output N, and continue with")
         }
         TurnEnd::Completed => return None,
         TurnEnd::Canceled => ("Stopped.", "Continue with"),

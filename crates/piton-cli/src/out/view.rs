@@ -26,6 +26,7 @@ use piton_core::story::{
     Block, BlockId, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, Field, ModelBlock, ModelState,
     RewindState, Story, WordsState,
 };
+use piton_core::task::over;
 use piton_core::todo::{TodoItem, TodoStatus};
 use piton_engine::export::words;
 use screen::Screen;
@@ -322,6 +323,10 @@ impl TextView {
             Live::ModelDelta { .. } => self.tell_untold(),
             Live::ToolOutput { .. } => {}
             Live::ModelSilent { .. } => self.told(live),
+            Live::SubagentsAwaited { subagents } => {
+                let line = format!("waiting for {} in the background", plural(*subagents as u64, "subagent"));
+                self.aside(&format!("{DIM}{line}…{DIM:#}"));
+            }
             Live::SnapshotSlow {} => {
                 self.aside(&format!("{DIM}{SNAPSHOT}…{DIM:#}"));
                 self.wait_for(SNAPSHOT);
@@ -337,7 +342,7 @@ impl TextView {
             Live::SummaryFailed { retry_ms: None, .. } => self.untold = trouble(live),
             Live::SummaryFailed { .. } => self.told(live),
             Live::Paused { paused: true } => {
-                self.aside(&format!("{YELLOW}paused: calls that run are finished first{YELLOW:#}"));
+                self.aside(&format!("{YELLOW}paused: running calls finish first{YELLOW:#}"));
             }
             Live::Paused { paused: false } => self.aside("continued"),
             // The run ends with this error, and says so.
@@ -392,7 +397,7 @@ impl TextView {
                 self.aside(&format!("{DIM}{line}{DIM:#}"));
             }
             Body::TaskEnd { task, outcome } => {
-                let line = first_line(&format!("background command {task} is over: {}", outcome.title));
+                let line = first_line(&over(task, outcome, "is over"));
                 self.aside(&format!("{DIM}{line}{DIM:#}"));
             }
             Body::Rewind { rewind, state } => {
@@ -530,7 +535,7 @@ impl TextView {
                 (self.untold, self.waiting_for) = (None, None);
             }
             Some(CompactionEnd::Failed { error }) => {
-                let kept = "nothing is lost, and it goes on with the conversation as it is";
+                let kept = "nothing is lost; the conversation stays as it is";
                 self.untold = Some(format!("no summary was made: {}; {kept}", clean(error)));
                 self.wait_for("waiting for the model");
             }
@@ -673,12 +678,12 @@ pub(crate) fn gist(about: &str) -> String {
 pub(crate) fn given_up(rewind: &Rewind, error: &str, touches: &Touched) -> String {
     let again = match rewind.direction {
         Direction::Undo => {
-            "`piton undo` tries again, once its snapshots can be used; `piton undo --chat-only` takes back the words alone"
+            "`piton undo` tries again, once its snapshots can be used; `piton undo --chat-only` undoes the conversation only"
         }
         Direction::Redo => "`piton redo` tries again, once its snapshots can be used",
     };
     let what = words::not_rewound(rewind, error, touches);
-    clean(&format!("{what}. Look at them, and put right by hand what is wrong; {again}"))
+    clean(&format!("{what}. Check them, and fix by hand what is wrong; {again}"))
 }
 
 /// That turns went back or came back before anything else, in words, with the files that were left as they are.

@@ -113,7 +113,7 @@ impl Input {
                     self.put_back(vec![request]);
                     return Ok(());
                 }
-                Ok(_) => self.complain(shown, self.line, "no session has begun yet: say something first"),
+                Ok(_) => self.complain(shown, self.line, "there is no session yet: send a prompt first"),
                 Err(error) => self.complain(shown, self.line, &error),
             }
         }
@@ -129,7 +129,7 @@ impl Input {
                 view::write_stdout(&format!("{said}\n"));
             }
             Shown::Text(_) | Shown::Json => {
-                view::write_stderr(&format!("standard input, line {line}: {error}; it was passed over\n"));
+                view::write_stderr(&format!("standard input, line {line}: {error}; skipped\n"));
             }
         }
     }
@@ -198,7 +198,7 @@ fn own(value: &Value) -> Result<Request, String> {
     let known = serde_json::to_value(&request).map_err(|error| error.to_string())?;
     let mut fields = value.as_object().into_iter().flatten();
     match fields.find(|(name, said)| !said.is_null() && known.get(name.as_str()).is_none()) {
-        Some((name, _)) => Err(format!("it has a field that is not known here: `{name}`")),
+        Some((name, _)) => Err(format!("unknown field `{name}`")),
         None => Ok(request),
     }
 }
@@ -207,7 +207,7 @@ fn own(value: &Value) -> Result<Request, String> {
 fn content(content: &Value) -> Result<String, String> {
     let text_of = |block: &Value| match (block["type"].as_str(), block["text"].as_str()) {
         (Some("text"), Some(text)) => Ok(text.to_owned()),
-        (kind, _) => Err(format!("content of the type {} is not taken here, only text", kind.unwrap_or("?"))),
+        (kind, _) => Err(format!("content of the type {} is not supported, only text", kind.unwrap_or("?"))),
     };
     match content {
         Value::String(text) => Ok(text.clone()),

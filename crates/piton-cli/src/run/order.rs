@@ -73,7 +73,7 @@ pub(crate) fn resolve(args: &RunArgs, engine: &Engine, around: &Surroundings) ->
     };
     ensure!(
         resumed.is_some() || input.is_program() || !matches!(input.first(), Some(Request::Compact(_))),
-        "/compact makes room in a session that there is already: name it with --continue or --resume ID"
+        "/compact needs an existing session: choose it with --continue or --resume ID"
     );
     let only_here = [("--check", !args.settings.check.is_empty()), ("--output-schema", args.output_schema.is_some())];
     let is_newest = args.cwd.is_none() && (resumed.is_none() || args.r#continue);

@@ -19,6 +19,7 @@ use piton_core::client::{Prompt, Published, Request};
 use piton_core::event::Event;
 use piton_core::ids::MessageId;
 use piton_core::permission::Grant;
+use piton_core::task::over;
 use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
 
 /// Does what was ordered, and returns the exit code.
@@ -120,7 +121,7 @@ async fn here(session: Handle, talk: &mut Conversation) -> Result<Over> {
             Published::Closed(_) => break,
             Published::Recorded(record) => {
                 if let Event::TaskEnded { task, outcome } = &record.event {
-                    let line = format!("background command {task} ended with the session: {}", outcome.title);
+                    let line = over(task, outcome, "ended with the session");
                     talk.shown.note(&view::first_line(&line));
                 }
             }

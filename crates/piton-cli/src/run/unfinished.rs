@@ -22,7 +22,7 @@ pub(crate) async fn takes_over(engine: &Engine, id: &SessionId, pid: u32, said: 
         let said = match (said.iter().any(is_kept), said.iter().all(is_kept)) {
             _ if said.is_empty() => "",
             (_, true) => "; what you said is kept",
-            (true, false) => "; what you said last was not heard, and the rest is kept",
+            (true, false) => "; your last message was not recorded, and the rest is kept",
             (false, false) => "; what you said was not heard",
         };
         bail!("{}{said}", cut_off(id, Some(pid)));

@@ -145,7 +145,7 @@ fn an_agent_is_changed_in_mid_session_and_the_trace_says_what_that_costs() {
     assert_eq!(offered(&stage, 1), ["bash", "bash_kill", "bash_output", "grep", "read"]);
     assert_eq!((system(&stage, 2), offered(&stage, 2)), (system(&stage, 0), offered(&stage, 0)));
     let trace = Ran::of(stage.piton(&["session", "trace", "last"])).expect_code(0);
-    trace.expect_stdout(&["another agent or mode had other words or tools, and all was read anew"]);
+    trace.expect_stdout(&["the agent or mode changed the system prompt or the tools, so nothing was in the cache"]);
 }
 
 #[test]

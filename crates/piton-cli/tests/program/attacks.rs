@@ -34,7 +34,7 @@ enum Kind {
     WorkInNamespaces,
 }
 
-/// One call: the row of the list (0: none), what it is, the tool, and its command or path.
+/// One call: the row of the list (0: none), what it is, the tool (with its folder, where it is told one), and its command or path.
 type Try = (u8, Kind, &'static str, &'static str);
 
 use Kind::{AtTarget, Attack, AttackByRoot, AttackOnKernel, Work, WorkInNamespaces};
@@ -45,8 +45,13 @@ const TRIES: &[Try] = &[
     (1, AtTarget, "bash", "echo x > {WS}-evil/made"),
     (1, AtTarget, "write", "{WS}-evil/by-tool"),
     (1, Attack, "read", "{WS}-evil/secret"),
+    (2, Attack, "bash", "echo x; cp sub/f {OUT}/by-echo"),
+    (2, Attack, "bash", "echo \"$(cp sub/f {OUT}/by-echo)\"; test -e {OUT}/by-echo"),
     (3, AtTarget, "bash", "echo x > /dev/udp/127.0.0.1/{UDP}"),
     (3, Attack, "bash", "exec 3<>/dev/tcp/127.0.0.1/{TCP}"),
+    (5, Attack, "bash", "IFS=,; x=cp,sub/f,{OUT}/by-ifs; $x"),
+    (5, Attack, "bash", "c$'\\x70' sub/f {OUT}/by-quotes"),
+    (5, Attack, "bash", "{cp,sub/{f,g},{OUT}}"),
     (6, Attack, "bash", "sed -n 'w {OUT}/by-sed' sub/f"),
     (6, Attack, "bash", "find . -maxdepth 0 -exec cp sub/f {OUT}/by-find ';'; test -e {OUT}/by-find"),
     (7, Attack, "bash", "git log -1 --output={OUT}/by-git"),
@@ -65,6 +70,8 @@ const TRIES: &[Try] = &[
     (10, Attack, "grep", "sub/link-out"),
     (10, AttackByRoot, "bash", "ln {OUT}/secret sub/hard && grep {CANARY} sub/hard"),
     (11, Attack, "bash", "ln -sfn {OUT} sub/swap && echo x > sub/swap/by-swap"),
+    (13, Attack, "bash in {OUT}", "echo x > by-workdir"),
+    (13, Attack, "bash in sub/link-out", "echo x > by-workdir"),
     (14, Attack, "bash", "grep {CANARY} /proc/self/root{OUT}/secret"),
     (14, Attack, "bash", "grep {CANARY} /proc/{PID}/root{OUT}/secret"),
     (14, Attack, "bash", "cat /proc/[0-9]*/environ 2>/dev/null | grep -a sk-test-openai"),
@@ -82,7 +89,7 @@ const TRIES: &[Try] = &[
     (18, AtTarget, "bash", "mkdir -p sub/deep/.claude && echo '{}' > sub/deep/.claude/settings.json"),
     (18, Attack, "write", "sub/deep/.vscode/tasks.json"),
     (18, AtTarget, "bash", "git init -q far/new && echo true > far/new/.git/hooks/pre-commit"),
-    (18, AtTarget, "bash", "git init -q --bare far/bare && git -C far/bare config core.fsmonitor x"),
+    (20, AtTarget, "bash", "git init -q --bare far/bare && git -C far/bare config core.fsmonitor x"),
     (18, AtTarget, "bash", "mkdir -p .git/rebase-merge && echo 'exec x' > .git/rebase-merge/git-rebase-todo"),
     (18, AtTarget, "bash", "rm -fr .git/logs && ln -s {OUT} .git/logs"),
     (19, Attack, "bash", "git config core.fsmonitor x && git config --unset core.fsmonitor"),
@@ -93,6 +100,7 @@ const TRIES: &[Try] = &[
     (44, Attack, "bash", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{OUT}/socket\")'"),
     (44, Attack, "bash", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0piton-{ID}\")'"),
     (44, Attack, "bash", "kill -0 {PID}"),
+    (45, AtTarget, "bash", "ln -s {OUT}/secret /tmp/piton-{ID}; echo x > /tmp/piton-{ID}-file"),
     (46, AtTarget, "bash", "setsid -f sleep 31.{ID}"),
     (47, Attack, "bash", "grep -r {CANARY} {HOME}"),
     (47, Attack, "read", "{OUT}/secret"),
@@ -104,6 +112,8 @@ const TRIES: &[Try] = &[
         "bash",
         "python3 -c 'import subprocess; [subprocess.Popen([\"sleep\", \"9\"]) for _ in range(2000)]'",
     ),
+    // What a README may ask for, in one line.
+    (48, Attack, "bash", "tar c {OUT} 2>/dev/null | base64 | base64 -d | grep -a {CANARY}"),
     (52, Attack, "bash", ": > {OUT}/by-redirection"),
     (0, AttackByRoot, "bash", "p=$(cat /proc/sys/kernel/core_pattern); echo \"$p\" > /proc/sys/kernel/core_pattern"),
     (0, AttackByRoot, "bash", "mount -t tmpfs none /mnt && umount /mnt"),
@@ -118,6 +128,7 @@ const TRIES: &[Try] = &[
     ),
     (0, AttackOnKernel, "bash", "python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(250, 0, -3, 1) < 0)'"),
     (0, Work, "bash", "grep hello sub/f"),
+    (0, Work, "bash in sub", "grep hello f && echo x > by-workdir && rm by-workdir"),
     (0, Work, "read", "sub/f"),
     (0, Work, "grep", "sub"),
     (0, Work, "write", "sub/by-tool"),
@@ -213,7 +224,9 @@ impl Field {
         };
         let texts: Vec<String> = tries.iter().map(|(.., text)| here(text)).collect();
         let calls = tries.iter().zip(&texts).map(|((_, _, tool, _), text)| {
-            let args = match *tool {
+            let (tool, folder) = tool.split_once(" in ").unwrap_or((tool, ""));
+            let args = match tool {
+                "bash" if !folder.is_empty() => json!({"command": text, "workdir": here(folder)}),
                 "bash" => json!({"command": text}),
                 "write" => json!({"path": text, "content": "x"}),
                 "grep" => json!({"pattern": "canary|hello", "path": text}),
@@ -313,6 +326,11 @@ impl Field {
         if workspace.join(".git/logs").is_symlink() {
             harmed.push(".git/logs leads elsewhere".to_owned());
         }
+        for name in [format!("/tmp/piton-{}", self.id), format!("/tmp/piton-{}-file", self.id)] {
+            if PathBuf::from(&name).symlink_metadata().is_ok() {
+                harmed.push(format!("{name} was made"));
+            }
+        }
         if self.stage.home.read("config.toml").contains("# x") {
             harmed.push("Piton's configuration was changed".to_owned());
         }
@@ -332,8 +350,11 @@ impl Field {
 
 impl Drop for Field {
     fn drop(&mut self) {
-        // It is in nobody's temporary folder.
+        // They are in nobody's temporary folder.
         let _ = fs::remove_dir_all(&self.evil);
+        for name in [format!("/tmp/piton-{}", self.id), format!("/tmp/piton-{}-file", self.id)] {
+            let _ = fs::remove_file(name);
+        }
     }
 }
 
@@ -413,9 +434,13 @@ fn without_a_sandbox_they_get_through() {
     let mut failed = Vec::new();
     for (at, (row, _, tool, text)) in field.tries.iter().enumerate() {
         let mut command = Command::new("bash");
-        command.args(["-c", &field.texts[at]]).current_dir(field.stage.workspace.path());
+        let folder = match tool.split_once(" in ") {
+            Some((_, "{OUT}")) => field.out.clone(),
+            folder => field.stage.workspace.path().join(folder.map_or("", |(_, below)| below)),
+        };
+        command.args(["-c", &field.texts[at]]).current_dir(folder);
         command.env("OPENAI_API_KEY", "sk-test-openai").stdin(Stdio::null()).stdout(Stdio::null());
-        if *tool == "bash" && !command.stderr(Stdio::null()).status().unwrap().success() {
+        if tool.starts_with("bash") && !command.stderr(Stdio::null()).status().unwrap().success() {
             failed.push(format!("row {row}: {text}"));
         }
     }

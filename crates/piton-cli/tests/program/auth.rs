@@ -198,11 +198,11 @@ fn what_is_wrong_with_a_key_or_its_file_is_said() {
     let said = |args: &[&str], key: &str| login(piton(&stage, args), key).expect_code(1);
     said(&["auth", "login", "opnai"], "k").expect_said(&["opnai", "did you mean openai"]);
     said(&["auth", "login", "openai"], "  ").expect_said(&["no key was given"]);
-    said(&["auth", "login", "openai"], "export OPENAI_API_KEY=sk").expect_said(&["that is no key"]);
+    said(&["auth", "login", "openai"], "export OPENAI_API_KEY=sk").expect_said(&["not a key"]);
     Ran::of(piton(&stage, &["run", "--model", "anthropic/m", "go"]))
         .expect_code(1)
         .expect_said(&["ANTHROPIC_API_KEY", "piton auth login anthropic"]);
-    said(&["auth", "login", "mistral"], "k\u{e9}").expect_said(&["that is no key"]);
+    said(&["auth", "login", "mistral"], "k\u{e9}").expect_said(&["not a key"]);
     login(piton(&stage, &["auth", "login", "openai"]), "sk-1").expect_code(0);
     let file = stage.home.path().join("data/keys.json");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();

@@ -42,7 +42,7 @@ fn what_a_newer_catalogue_knows_is_used_from_then_on() {
         run(&stage, model, &["--max-cost=1"]).expect_code(1).expect_said(&["price"]);
     }
     let ran = refresh(&stage, PRICED).expect_code(0);
-    assert!(ran.stdout.starts_with("2 models of 2 providers are kept in"), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("stored 2 models of 2 providers in"), "{}", ran.stdout);
     for model in ["openai/gpt-99", "mine/m"] {
         let ran = run(&stage, model, &["--max-cost=1"]).expect_code(0);
         assert!(!ran.stderr.contains("catalogue"), "{}", ran.stderr);

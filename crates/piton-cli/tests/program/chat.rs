@@ -66,6 +66,31 @@ fn a_conversation_goes_on_at_one_prompt() {
 }
 
 #[test]
+fn who_answers_the_question_of_a_killed_process_is_not_asked_again() {
+    let script = json!([{"tools": [{"name": "bash", "args": {"command": "echo y > made"}}]}, {"text": "Done."}]);
+    let stage = Stage::new(script);
+    let mut person = seat(&stage, &["--mode", "ask", "--sandbox", "off"]);
+    wait_for(&person, "? keys");
+    person.type_keys("make it\r");
+    wait_for(&person, "Run this command?");
+    face_of(&person).into_iter().for_each(|pid| crate::stage::kill(pid, rustix::process::Signal::KILL));
+    drop(person);
+    let mut person = seat(&stage, &["--mode", "ask", "--sandbox", "off", "-c"]);
+    wait_for(&person, "Run this command?");
+    std::thread::sleep(A_WHILE);
+    person.type_keys("n");
+    wait_for(&person, "with these words");
+    person.type_keys("not like this\r");
+    wait_for(&person, "Done.");
+    let heard = stage.last_messages().iter().any(|message| message.to_string().contains("not like this"));
+    assert!(heard && !stage.workspace.has("made"), "{}", shown(&person));
+    let given = stage.journal().iter().filter(|event| event["type"] == "approval_given").count();
+    assert_eq!(given, 1);
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+#[test]
 fn a_question_is_answered_by_keys_that_were_meant_for_it() {
     let script = json!([{"tools": [{"name": "bash", "args": {"command": "echo y > made"}}]}, {"text": "Done."}]);
     let stage = Stage::new(script);

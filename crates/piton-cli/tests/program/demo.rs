@@ -116,5 +116,5 @@ fn the_demo_does_not_say_fixed_of_tests_that_did_not_run() {
     let cargo = "[ \"$1\" = --version ] || { echo 'error: no such subcommand: `test`' >&2; exit 101; }";
     Ran::of(demo_with(&stage, &[("cargo", cargo), ("cc", "exit 0")]))
         .expect_code(1)
-        .expect_said(&["cannot run the tests here, so nothing is known of the fix: error: no such subcommand: `test`"]);
+        .expect_said(&["cannot run the tests here, so the fix is untested: error: no such subcommand: `test`"]);
 }

@@ -116,7 +116,7 @@ fn an_attempt_that_was_cut_counts_with_the_worst_it_can_have_cost() {
     let at_most = failed["at_most"]["cost_micros"].as_u64().unwrap();
     assert!((90_000..=100_000).contains(&at_most), "{failed}");
     assert_eq!(ran.result()["spent"]["unpriced_calls"], 1);
-    bill(&stage, &[]).expect_stdout(&["step 1 failed", "cost unknown", "not told, at most"]);
+    bill(&stage, &[]).expect_stdout(&["step 1 failed", "cost unknown", "unknown, at most"]);
 }
 
 /// Gemini's way to say that the model's call could not be read. It has counted what that took.
@@ -186,7 +186,7 @@ fn a_cache_that_the_provider_lost_is_told_with_its_cost() {
         "cache was missed",
         "$0.1350",
         "in step 2",
-        "not kept by the provider",
+        "no longer had the previous request",
         "piton session cost ses_",
     ]);
     let told = &bill(&stage, &["--json"]).events()[0];

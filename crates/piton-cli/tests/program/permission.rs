@@ -84,6 +84,8 @@ const TRIES: &[Tries] = &[
             ("grep -r x .", "deny"),
             ("grep -r --include='*.rs' x .", "allow"),
             ("cp -r . /tmp/x", "deny"),
+            ("find . | xargs cat", "deny"),
+            ("cat \"$f\"", "deny"),
             ("cp a b", "allow"),
             ("tar c .", "deny"),
         ],
@@ -102,6 +104,11 @@ const TRIES: &[Tries] = &[
             ("ed <<< '!rm x'", "deny"),
             ("ed <<< p", "allow"),
             ("sqlite3 db <<< '.shell rm x'", "deny"),
+            // Which files these read is not known, and the ban is on no file.
+            ("find . -name '*.rs' | xargs grep x", "allow"),
+            ("for f in *; do wc -l \"$f\"; done", "allow"),
+            ("find . | xargs rm", "deny"),
+            ("for c in rm ls; do $c x; done", "deny"),
         ],
     ),
     (
@@ -145,6 +152,23 @@ fn what_an_attacker_found_in_the_judge_is_mended() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// S2-062.
+#[test]
+fn what_deletes_or_publishes_is_asked_about_where_nothing_is_said() {
+    let stage = Stage::new(json!([]));
+    for command in
+        ["rm -rf build", "git push", "git push --force origin main", "git reset --hard", "sudo ls", "npm publish"]
+    {
+        let said = check(&stage, &["--mode", "ask"], command);
+        assert_eq!(said["action"], "ask", "{command}: {said}");
+        // Whoever allows something else has not allowed this.
+        let said = check(&stage, &["--mode", "ask", "--allow", "Bash(git status *)"], command);
+        assert_eq!(said["action"], "ask", "{command}: {said}");
+    }
+    let said = check(&stage, &["--mode", "ask", "--allow", "Bash(git status *)"], "git status --short");
+    assert_eq!(said["action"], "allow", "{said}");
 }
 
 #[test]

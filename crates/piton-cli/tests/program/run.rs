@@ -351,9 +351,9 @@ fn a_finished_session_is_not_gone_on_with_unless_something_is_said() {
 fn tokens_and_costs_that_nobody_told_are_not_zero() {
     let stage = Stage::new(json!([{"text": "Done.", "usage": {"input": 0, "output": 0}}]));
     let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "go"])).expect_code(0);
-    ran.expect_said(&[" · tokens not told · cost unknown · "]);
+    ran.expect_said(&[" · tokens unknown · cost unknown · "]);
     let session = |what: &str| Ran::of(stage.piton(&["session", what, "last"])).expect_code(0);
-    session("cost").expect_stdout(&["tokens not told · cost unknown; not told, at most"]);
-    let trace = session("trace").expect_stdout(&["stop, tokens not told, cost unknown"]);
+    session("cost").expect_stdout(&["tokens unknown · cost unknown; unknown, at most"]);
+    let trace = session("trace").expect_stdout(&["stop, tokens unknown, cost unknown"]);
     assert!(!trace.stdout.contains('$'), "{}", trace.stdout);
 }

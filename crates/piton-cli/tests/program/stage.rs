@@ -242,12 +242,17 @@ pub(crate) fn bare(home: &Path) -> Command {
 
 impl Ran {
     /// Runs a command to its end; fails the test if it has none.
-    pub(crate) fn of(mut command: Command) -> Self {
+    pub(crate) fn of(command: Command) -> Self {
+        Self::within(command, PATIENCE)
+    }
+
+    /// The same for one that takes longer.
+    pub(crate) fn within(mut command: Command, patience: Duration) -> Self {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let pid = child.id();
         let (done, watch) = std::sync::mpsc::channel::<()>();
         let watchdog = std::thread::spawn(move || {
-            if watch.recv_timeout(PATIENCE).is_err() {
+            if watch.recv_timeout(patience).is_err() {
                 kill(pid, rustix::process::Signal::KILL);
             }
         });

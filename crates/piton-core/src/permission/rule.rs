@@ -71,7 +71,8 @@ pub(super) type Particularity = (u8, usize, bool);
 
 const EDIT: &str = "Edit";
 const READ: &str = "Read";
-const NET: &str = "net";
+/// The name by which rules are about hosts, whatever connects to them.
+pub const NET: &str = "net";
 /// Tools whose rules with a path are about the file, by whatever tool it is changed or read, where they forbid or ask.
 const EDITING: &[&str] = &[EDIT, "edit", "write", "apply_patch"];
 const READING: &[&str] = &[READ, "read"];
@@ -146,6 +147,11 @@ impl Rule {
     /// Whether a person means it by this: its tool, or all of it.
     pub fn is_called(&self, name: &str) -> bool {
         self.tool == name || self.to_string() == name
+    }
+
+    /// Whether what stands in its brackets may be files: not commands, not hosts.
+    pub(super) fn is_about_files(&self) -> bool {
+        !matches!(self.tool.as_str(), "bash" | "net" | "web_fetch")
     }
 
     /// Whether it is about all calls of this tool.

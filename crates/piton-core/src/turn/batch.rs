@@ -62,6 +62,8 @@ struct CallEntry {
     said: Option<HookVerdict>,
     /// The subagent's session that answers it.
     child: Option<SessionId>,
+    /// Hosts that its command waits for, each with what a person is asked about it.
+    hosts: Vec<(String, Box<Question>)>,
     state: CallState,
 }
 
@@ -148,6 +150,7 @@ impl Batch {
                 is_as_asked: false,
                 said: None,
                 child: None,
+                hosts: Vec::new(),
                 state,
             }
         });
@@ -250,6 +253,16 @@ impl Batch {
             Event::ApprovalGiven { subject: Subject::Call(call), decision, .. } => {
                 self.change(call, |entry, words, gates| entry.decide(decision, words, gates));
             }
+            Event::ApprovalAsked { subject: Subject::Host { call, host }, question } => {
+                self.change(call, |entry, _, _| {
+                    if let (CallState::Running(..), Some(question)) = (&entry.state, question.take()) {
+                        entry.hosts.push((host.clone(), question));
+                    }
+                });
+            }
+            Event::ApprovalGiven { subject: Subject::Host { call, host }, .. } => {
+                self.change(call, |entry, _, _| entry.hosts.retain(|(open, _)| open != host));
+            }
             Event::CallStarted { call } => self.change(call, |entry, _, _| {
                 if let CallState::Ready(effects, _) = entry.state {
                     entry.state = CallState::Running(effects, epoch);
@@ -345,6 +358,7 @@ impl Batch {
         };
         let mut jobs: Vec<Job> = self.calls.iter().filter_map(job).collect();
         jobs.extend(self.calls.iter().filter_map(CallEntry::time_to_answer));
+        jobs.extend(self.calls.iter().flat_map(CallEntry::hosts_to_ask_about));
         let waits = |(position, entry): (usize, &CallEntry)| match entry.state {
             CallState::Ready(effects, _) => self.waits_for_snapshot(effects) && self.is_free(position, effects),
             _ => false,
@@ -438,6 +452,18 @@ impl Batch {
     pub(super) fn question(&self, id: &CallId) -> Option<Question> {
         let entry = self.entry(id).filter(|_| self.is_asking(id))?;
         Some(entry.asked.as_deref().cloned().unwrap_or_else(|| entry.question()))
+    }
+
+    /// The question about a host that the command of this call waits for.
+    pub(super) fn question_of_host(&self, id: &CallId, host: &str) -> Option<&Question> {
+        let entry = self.entry(id).filter(|entry| matches!(entry.state, CallState::Running(..)))?;
+        entry.hosts.iter().find(|(open, _)| open == host).map(|(_, question)| &**question)
+    }
+
+    /// Another process goes on with the session: what connections waited for is gone with them.
+    pub(super) fn without_hosts(mut self) -> Self {
+        self.calls.iter_mut().for_each(|entry| entry.hosts.clear());
+        self
     }
 
     /// What its tool says of the call with this id, once it was judged.
@@ -586,14 +612,19 @@ impl CallEntry {
         Some(Job::AwaitAnswer { subject: Subject::Call(self.call.id.clone()), until_ms })
     }
 
+    /// What a person is asked while the command runs.
+    fn hosts_to_ask_about(&self) -> impl Iterator<Item = Job> {
+        let open = if matches!(self.state, CallState::Running(..)) { &self.hosts[..] } else { &[] };
+        open.iter().map(|(host, _)| Job::AskApproval(Subject::Host { call: self.call.id.clone(), host: host.clone() }))
+    }
+
     fn decide(&mut self, decision: &Decision, words: Wording, gates: &Gates) {
         let CallState::Asking(effects, _, _) = self.state else { return };
         if let Some(inquiry) = self.asked.as_ref().and_then(|question| question.inquiry.as_ref()) {
             self.state = CallState::answered(inquiry.outcome(decision.given()), gates);
             return;
         }
-        self.is_as_asked =
-            matches!(decision, Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_));
+        self.is_as_asked = decision.is_yes();
         self.state = match decision {
             Decision::Approve | Decision::ApproveForSession | Decision::ApproveLasting(_) => {
                 CallState::Ready(effects, AllowedBy::Person)
@@ -731,6 +762,28 @@ mod tests {
         assert_eq!(settled(Decision::Deny(None)).0, Status::Denied);
         let ordinary = asked(Verdict::Ask).apply(&mut Event::approval(subject(), Decision::Answered(vec![])), 1, 0);
         assert!(matches!(ordinary.due(), Some(Event::CallSettled { outcome, .. }) if outcome.status == Status::Failed));
+    }
+
+    #[test]
+    fn a_host_is_asked_about_while_its_command_runs_and_no_longer() {
+        let id = CallId::from("c1_0");
+        let apply = |batch: Batch, mut event: Event| batch.apply(&mut event, 1, 0);
+        let host = || Subject::Host { call: id.clone(), host: "new.test".into() };
+        let question = || Question::may_run("Let this command reach new.test?", Vec::new(), Rules::default());
+        let asks = || Event::ApprovalAsked { subject: host(), question: Some(Box::new(question())) };
+        let ready = apply(asked(Verdict::Ask), Event::approval(Subject::Call(id.clone()), Decision::Approve));
+        assert!(apply(ready.clone(), asks()).question_of_host(&id, "new.test").is_none(), "nothing runs yet");
+        let running = apply(ready, Event::CallStarted { call: id.clone() });
+        let waits = apply(running, asks());
+        assert!(matches!(&waits.wanted()[..], [Job::RunTool(_), Job::AskApproval(subject)] if *subject == host()));
+        assert!(waits.question_of_host(&id, "new.test").is_some());
+        let runs_alone = |batch: &Batch| matches!(batch.wanted()[..], [Job::RunTool(_)]);
+        assert!(runs_alone(&apply(waits.clone(), Event::approval(host(), Decision::Approve))));
+        assert!(runs_alone(&waits.clone().without_hosts()), "who goes on with the session has none of its connections");
+        let stopped = waits.clone().stop(&Outcome::failed("stopped"));
+        assert!(matches!(stopped.wanted()[..], [Job::StopTool(_)]));
+        let settled = Event::CallSettled { call: id.clone(), outcome: Outcome::ok("") };
+        assert!(apply(waits, settled).wanted().is_empty());
     }
 
     #[test]

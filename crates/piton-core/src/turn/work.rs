@@ -19,7 +19,7 @@ use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, MAX_UNKNOWN_REPLIES};
 use crate::message::{FinishReason, Message, NoteKind, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::permission::{Action, Ask, Grant, Rule, Rules};
+use crate::permission::{Action, Ask, Grant, NET, Rule, Rules};
 use crate::policy::{CallsTaken, DenialsCounted, LastStep, OnLength, OnUnknown, Policy, StepsCounted};
 use crate::progress::{self, Circle, Compare, NoProgress, Seen, Stuck};
 use crate::question::Decision;
@@ -281,7 +281,9 @@ impl Work {
         match phase {
             Phase::Idle | Phase::Held => Phase::Due,
             // What is found out now would be of yesterday.
-            Phase::Checking if delivery == Delivery::Steer => self.next_step(StepKind::Ordinary),
+            Phase::Checking | Phase::AwaitingSubagents if delivery == Delivery::Steer => {
+                self.next_step(StepKind::Ordinary)
+            }
             busy => busy,
         }
     }
@@ -702,10 +704,37 @@ impl Work {
                 self.todo.recall();
                 self.next_step(StepKind::Ordinary)
             }
-            After::Answered => match self.turn.answered() {
-                Ending { end: TurnEnd::Completed, .. } if self.has_gate(HookPoint::Stop) => Phase::Checking,
-                ending => self.end(ending),
-            },
+            After::Answered => self.await_subagents(),
+        }
+    }
+
+    /// The model has said all it wanted. Where the turn has to, it waits for the subagents in the background, and the model is told
+    /// of their ends if a step is left for that.
+    pub(super) fn await_subagents(&mut self) -> Phase {
+        if self.turn.policy.waits_for_subagents {
+            if self.tasks.subagents_at_work().next().is_some() {
+                return Phase::AwaitingSubagents;
+            }
+            let is_untold = self.tasks.untold().any(|task| task.subagent.is_some());
+            if is_untold && self.limited(StepKind::Ordinary) == Ok(StepKind::Ordinary) {
+                return self.next_step(StepKind::Ordinary);
+            }
+        }
+        match self.turn.answered() {
+            Ending { end: TurnEnd::Completed, .. } if self.has_gate(HookPoint::Stop) => Phase::Checking,
+            ending => self.end(ending),
+        }
+    }
+
+    /// Something in the background is over. What a subagent used counts in the turn that is under way.
+    pub(super) fn task_ended(&mut self, phase: Phase, event: &Event) -> Phase {
+        if phase.is_between_turns() {
+            return phase;
+        }
+        self.turn.pay(event);
+        match phase {
+            Phase::AwaitingSubagents => self.await_subagents(),
+            phase => phase,
         }
     }
 
@@ -793,8 +822,27 @@ impl Work {
         Ask { tool, accesses, workspace: &self.workspace, is_confined: !sandbox.is_off(), reach }
     }
 
+    /// A person has allowed what these rules cover, when asked about this.
+    fn grant(&mut self, tool: &str, accesses: &[Access], rules: Rules, at_ms: TimeMs) {
+        let policy = &self.turn.policy;
+        let held = if tool == NET { policy.permission.about_hosts() } else { policy.permission.clone() };
+        let ask = self.ask(tool, accesses);
+        let grant = |rule| Grant { asked_by: held.asked_by(policy.mode, &ask, &rule), rule, at_ms };
+        let grants: Vec<Grant> = rules.0.into_iter().map(grant).collect();
+        self.grants.extend(grants);
+    }
+
     pub(super) fn remember_grant(&mut self, batch: &Batch, event: &Event, at_ms: TimeMs) {
-        let Event::ApprovalGiven { subject: Subject::Call(id), decision, .. } = event else { return };
+        let (id, decision) = match event {
+            Event::ApprovalGiven { subject: Subject::Call(id), decision, .. } => (id, decision),
+            Event::ApprovalGiven { subject: Subject::Host { call, host }, decision, .. } => {
+                if let Some(question) = batch.question_of_host(call, host) {
+                    self.grant(NET, &[Access::Reach(host.clone())], question.grants(decision), at_ms);
+                }
+                return;
+            }
+            _ => return,
+        };
         let Some(call) = batch.call(id) else { return };
         match decision {
             Decision::ApproveForSession | Decision::ApproveLasting(_) => {
@@ -802,12 +850,7 @@ impl Work {
                 let whole_tool = || Rules(vec![Rule::of(&*call.name, Action::Allow)]);
                 let rules = batch.offered_grants(id).unwrap_or_else(whole_tool);
                 let accesses = batch.plan(id).map(|plan| plan.accesses.as_slice()).unwrap_or_default();
-                let policy = &self.turn.policy;
-                let ask = self.ask(&call.name, accesses);
-                let grant =
-                    |rule| Grant { asked_by: policy.permission.asked_by(policy.mode, &ask, &rule), rule, at_ms };
-                let grants: Vec<Grant> = rules.0.into_iter().map(grant).collect();
-                self.grants.extend(grants);
+                self.grant(&call.name, accesses, rules, at_ms);
             }
             // What the model asks a person is no call that needs a yes.
             _ if batch.is_inquiry(id) => {}
@@ -1093,8 +1136,10 @@ impl TurnWork {
         }
     }
 
-    /// Counts a call that a subagent answers.
-    pub(super) fn note_delegated(&mut self, event: &Event) {
+    /// Takes note of what an event about calls says of the turn: its snapshots, what it used, which calls subagents answer.
+    pub(super) fn note_of_calls(&mut self, event: &Event) {
+        self.note_snapshot(event);
+        self.pay(event);
         self.delegated += u32::from(matches!(event, Event::Delegated { .. }));
     }
 
@@ -1109,7 +1154,8 @@ impl TurnWork {
                 self.spend(usage, *cost_micros, at_most.is_some());
             }
             Event::MessageCut { at_most: Some(_), .. } => self.spend(&Usage::default(), None, true),
-            Event::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. } => {
+            Event::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. }
+            | Event::TaskEnded { outcome: Outcome { delegated: Some(delegated), .. }, .. } => {
                 self.spent.usage.add(&delegated.usage);
                 self.spent.unpriced_calls += delegated.unpriced_calls;
                 if let Some(cost) = delegated.cost_micros {

@@ -69,6 +69,14 @@ pub fn read(path: &Path, text: &str) -> Result<Read, String> {
                 agent.is_subagent &= value != &Value::Bool(true);
                 agent.is_primary &= value != &Value::Bool(true);
             }
+            "background" => match value {
+                Value::Bool(background) => agent.background = *background,
+                _ => return Err("background: true or false is wanted".to_owned()),
+            },
+            "isolation" => match word(field, value)?.as_str() {
+                "worktree" => agent.worktree = true,
+                other => return Err(format!("isolation: `{}` is not known, only `worktree`", line(other, NAME_CHARS))),
+            },
             "skills" => agent.skills = list(field, value)?,
             "color" | "colour" | "license" | "metadata" | "version" | "author" => {}
             other => unknown.push(other.to_owned()),
@@ -99,7 +107,9 @@ pub fn ours(name: &str) -> Vec<String> {
         "Grep" | "grep" => &["grep"],
         "Glob" | "glob" => &["glob"],
         "LS" | "list" | "ls" => &["list"],
-        "Task" | "Agent" | "task" => &["task"],
+        "Task" | "Agent" | "task" => &["task", "task_output", "task_stop"],
+        "TaskOutput" | "AgentOutputTool" => &["task_output"],
+        "TaskStop" => &["task_stop"],
         "TodoWrite" | "TodoRead" | "todowrite" | "todoread" | "todo" => &["todo"],
         "WebFetch" | "webfetch" | "web_fetch" => &["web_fetch"],
         "WebSearch" | "websearch" | "web_search" => &["web_search"],

@@ -147,6 +147,9 @@ impl Config {
                 return Some(Mistake::new(way("key_variable"), what));
             }
         }
+        if let (_, Some((way, what))) = self.after_edits() {
+            return Some(Mistake::new(way, what));
+        }
         let is_odd = |said: &Option<String>| said.as_deref().is_some_and(|url| !is_address(url));
         let (name, _) = self.providers.iter().find(|(_, server)| is_odd(&server.base_url))?;
         Some(Mistake::new(["providers", name.as_str(), "base_url"], ADDRESS))

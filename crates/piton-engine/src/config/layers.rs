@@ -449,7 +449,7 @@ fn is_only_the_users(way: &[String]) -> bool {
     match way.as_slice() {
         ["keys_for_tools" | "permission_mode"]
         | ["http", "proxy" | "no_proxy" | "ca_file"]
-        | ["tools", "web_search", ..]
+        | ["tools", "web_search" | "format" | "diagnose", ..]
         | ["otel" | "sandbox" | "terminal", ..] => true,
         ["providers", _, key, ..] => ["protocol", "base_url", "key_variable", "key_command", "ca_file"].contains(key),
         _ => false,
@@ -611,6 +611,7 @@ mod tests {
             ("permission_mode = \"auto\"", "permission_mode"),
             ("[providers.openai]\nca_file = \"ca.pem\"", "providers.openai.ca_file"),
             ("[tools.web_search]\nurl = \"https://evil/{query}\"", "tools.web_search.url"),
+            ("[tools.format]\n\"*.rs\" = \"evil {file}\"", "tools.format.\"*.rs\""),
         ] {
             let error = layers("", text, &[]).expect_err(text).to_string();
             assert!(error.starts_with(&format!("project.toml sets {key}, which only your own")), "{error}");

@@ -3,13 +3,15 @@
 use super::line::{NewPrompt, Waiting};
 use super::{Driver, Stage};
 use crate::error::{EngineError, ShellError};
+use crate::hosts::HostAsk;
 use crate::inbox::{Asked, Asker};
-use crate::jobs::{Called, Key, SideJob, UserMessage, Writer, answer, find_answer, fork, may_run, title};
+use crate::jobs::{Called, Key, SideJob, UserMessage, Writer, answer, fork, host_asked, host_judged, may_run, title};
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
 use piton_core::ids::{MessageId, Seq, SessionId};
-use piton_core::permission::Rules;
+use piton_core::permission::{Action, Rules};
 use piton_core::question::{Decision, Lasting};
+use piton_core::secrets::Depth;
 use std::path::Path;
 
 /// Messages that may wait for a turn to take them up. A person has a handful; a program that sends more does not listen.
@@ -21,7 +23,7 @@ impl Driver {
     pub(super) fn take_request(&mut self, asked: Asked) {
         match asked {
             Asked::Request(request, asker) => self.obey(request, asker),
-            Asked::LeaveWhenAnswered => self.askers.leave_when_answered(),
+            Asked::LeaveWhenAnswered => self.leave_when_answered(),
             Asked::Close => {
                 self.pause(false);
                 self.stage = Stage::Closing;
@@ -56,7 +58,7 @@ impl Driver {
                 self.askers.tell_when_durable(asker, Reply::Renamed { seq: self.recorder.last_seq() });
             }
             Request::Revoke { tools } => {
-                self.services.nursery.ask_all(&Request::Revoke { tools: tools.clone() });
+                self.services.tree.nursery.ask_all(&Request::Revoke { tools: tools.clone() });
                 self.record(Event::GrantsRevoked { tools });
                 self.askers.tell_when_durable(asker, Reply::Revoked { seq: self.recorder.last_seq() });
             }
@@ -149,19 +151,45 @@ impl Driver {
 
     fn pause_for(&mut self, paused: bool, asker: &Asker) {
         self.pause(paused);
-        self.services.nursery.ask_all(&if paused { Request::Pause {} } else { Request::Continue {} });
+        self.services.tree.nursery.ask_all(&if paused { Request::Pause {} } else { Request::Continue {} });
         asker.tell(Reply::State { paused });
     }
 
-    fn answered(&mut self, given: Answer, asker: Asker) {
+    /// A command wants to reach a host. Where nobody can be asked it is told no at once.
+    pub(super) fn host_wanted(&mut self, ask: HostAsk) {
+        // A name is looked up where others hear of it: with a secret in it, it is a letter.
+        if self.services.firewall.cleaned(&ask.host, Depth::Everything) != ask.host {
+            return ask.tell(false);
+        }
+        let judged = host_judged(&ask.host, ask.is_listed, &self.context());
+        if judged.action != Action::Ask || !self.services.is_attended() {
+            return ask.tell(judged.action == Action::Allow);
+        }
+        let subject = Subject::Host { call: ask.call.clone(), host: ask.host.clone() };
+        if self.session.question(&subject).is_some() {
+            return self.hosts.wait(ask);
+        }
+        if let Some(said) = self.hosts.said(&ask) {
+            return self.hosts.tell_when_durable(ask, said);
+        }
+        match host_asked(&ask.call, &ask.host, judged, &self.context()) {
+            Some(asked) if self.hosts.may_ask(&ask.call) => {
+                self.hosts.wait(ask);
+                self.record(asked);
+            }
+            Some(_) | None => ask.tell(false),
+        }
+    }
+
+    pub(super) fn answered(&mut self, given: Answer, asker: Asker) {
         let Answer { subject, decision, shown } = given;
         if let Subject::Child { session, subject: own } = &subject {
             let answer = Answer { subject: Subject::clone(own), decision, shown };
             return self.answered_child(session, Request::Answer(answer), asker);
         }
         let Some(open) = self.session.question(&subject) else {
-            let task = find_answer(subject, asker, &self.context());
-            return self.jobs.put_ready(Key::Side(SideJob::Find), task);
+            let early = self.line.carried.keep(Answer { subject, decision, shown }, asker);
+            return early.into_iter().for_each(|(answer, asker)| self.not_open(answer.subject, asker));
         };
         if shown.is_some_and(|shown| shown != open.shown) {
             return asker.refuse(EngineError::OtherQuestion { subject });
@@ -181,7 +209,7 @@ impl Driver {
 
     /// Passes on what is for a subagent, and what that answers.
     fn answered_child(&self, child: &SessionId, request: Request, asker: Asker) {
-        let Some(mut asking) = self.services.nursery.ask(child, request) else {
+        let Some(mut asking) = self.services.tree.nursery.ask(child, request) else {
             return asker.refuse(EngineError::NotAtWork(child.clone()));
         };
         let session = child.clone();
@@ -219,6 +247,12 @@ impl Driver {
         if let Some(task) = title(report.end, &self.context()) {
             self.jobs.put_ready(Key::Side(SideJob::Title), task);
         }
+    }
+
+    /// From here on the session is left as soon as no client of this process waits.
+    pub(super) fn leave_when_answered(&mut self) {
+        self.askers.leave_when_answered();
+        self.memory.leaves_when_answered = true;
     }
 
     /// Leaves where no client of this process waits for an answer any more, if that was wanted.

@@ -2,6 +2,7 @@
 //! a person wants between turns. Each is done when it is at the front; what has no order among them, such as a cancel or an
 //! answer, passes them by.
 
+use super::carried::Carried;
 use super::filling::Filling;
 use super::{Driver, Stage};
 use crate::error::{CompactError, ConfigureError, EngineError, RewindError};
@@ -31,6 +32,8 @@ pub(super) struct NewPrompt {
 /// What is not done yet, in its order.
 pub(super) struct Line {
     waiting: VecDeque<Waiting>,
+    /// Questions of an earlier process that are still to be asked again, with the answers that wait for them.
+    pub(super) carried: Carried,
 }
 
 pub(super) enum Waiting {
@@ -102,7 +105,7 @@ impl Waiting {
 
 impl Line {
     pub(super) fn new() -> Self {
-        Self { waiting: VecDeque::new() }
+        Self { waiting: VecDeque::new(), carried: Carried::default() }
     }
 
     /// What is at the front.
@@ -433,7 +436,7 @@ impl Driver {
         let (now, later) = changed.split();
         if let Some(mode) = now.mode.filter(|_| in_turn) {
             let changed = Configure { mode: Some(mode), ..Configure::default() };
-            self.services.nursery.ask_all(&Request::Configure(changed));
+            self.services.tree.nursery.ask_all(&Request::Configure(changed));
         }
         if in_turn {
             let mut settings = self.services.settings.clone();

@@ -2,6 +2,7 @@
 //! ended. What this means to a job is told in the job's file.
 
 use super::Driver;
+use super::carried::Carried;
 use crate::hooks::{Check, Hook, Hooks, OutputSchema};
 use crate::jobs::{finished_files, measure_lost, recover, window_changed};
 use crate::store::StoreError;
@@ -23,8 +24,8 @@ impl Driver {
         // Who goes on below it has used something already: nobody may spend that again.
         let children: Vec<SessionId> = self.session.children().cloned().collect();
         if !children.is_empty() {
-            let used = self.services.nursery.used(children).await;
-            used.iter().for_each(|(child, used)| self.services.kin.expects(child, *used));
+            let used = self.services.tree.nursery.used(children).await;
+            used.iter().for_each(|(child, used)| self.services.tree.kin.expects(child, *used));
         }
         let lost = self.session.wanted();
         lost.iter().for_each(|job| measure_lost(job, &mut self.context()));
@@ -39,6 +40,7 @@ impl Driver {
         let unseen = inherit(&mut self.services.hooks, &self.session, &self.services.settings.env);
         let settings = &self.services.settings;
         let (model, fallbacks) = (settings.model.name().to_owned(), settings.fallback_names());
+        self.line.carried = Carried::of(&self.session);
         self.recorder.resume_turn(self.session.turn());
         let policy = Box::new(self.context().policy());
         self.record(Event::TurnResumed { model, fallbacks, policy });

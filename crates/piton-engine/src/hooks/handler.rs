@@ -48,6 +48,8 @@ pub(super) enum HookEvent {
     PostToolUseFailure,
     Stop,
     StopFailure,
+    SubagentStart,
+    SubagentStop,
     PreCompact,
     PostCompact,
     SessionEnd,
@@ -60,7 +62,7 @@ pub(super) enum HookEvent {
 }
 
 impl HookEvent {
-    pub(super) const ALL: [(&'static str, Self, HookPoint); 18] = [
+    pub(super) const ALL: [(&'static str, Self, HookPoint); 20] = [
         ("SessionStart", Self::SessionStart, HookPoint::SessionStart),
         ("UserPromptSubmit", Self::UserPromptSubmit, HookPoint::Prompt),
         ("PreToolUse", Self::PreToolUse, HookPoint::BeforeTool),
@@ -70,6 +72,8 @@ impl HookEvent {
         ("PostToolUseFailure", Self::PostToolUseFailure, HookPoint::AfterTool),
         ("Stop", Self::Stop, HookPoint::Stop),
         ("StopFailure", Self::StopFailure, HookPoint::Turn),
+        ("SubagentStart", Self::SubagentStart, HookPoint::SessionStart),
+        ("SubagentStop", Self::SubagentStop, HookPoint::Stop),
         ("PreCompact", Self::PreCompact, HookPoint::BeforeCompaction),
         ("PostCompact", Self::PostCompact, HookPoint::Compacted),
         ("SessionEnd", Self::SessionEnd, HookPoint::SessionEnd),
@@ -84,6 +88,29 @@ impl HookEvent {
 
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, ..)| *known == name).map(|(_, event, _)| *event)
+    }
+
+    /// Whether it occurs in the session of a subagent, or in any other.
+    pub(super) fn occurs(self, is_subagent: bool) -> bool {
+        match self {
+            Self::SubagentStart | Self::SubagentStop => is_subagent,
+            // Nobody speaks to a subagent but its caller, and these say that a person's session begins or has an answer.
+            Self::SessionStart | Self::UserPromptSubmit | Self::Stop | Self::SessionEnd => !is_subagent,
+            Self::PreToolUse
+            | Self::PermissionRequest
+            | Self::Notification
+            | Self::PostToolUse
+            | Self::PostToolUseFailure
+            | Self::StopFailure
+            | Self::PreCompact
+            | Self::PostCompact
+            | Self::BeforeModel
+            | Self::AfterModel
+            | Self::Message
+            | Self::ToolUse
+            | Self::Step
+            | Self::TurnEnd => true,
+        }
     }
 
     fn row(self) -> (&'static str, Self, HookPoint) {

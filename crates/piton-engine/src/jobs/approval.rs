@@ -4,8 +4,7 @@
 //! After a restart the question is still open, or answered by the rules of whoever goes on. A cancel takes it back: the turn
 //! waits for it no longer. Nothing runs that could panic.
 
-use super::{JobContext, Step};
-use crate::settings::Attendance;
+use super::{JobContext, Step, host};
 use piton_core::event::{Answerer, Event, Subject};
 use piton_core::ids::CallId;
 use piton_core::inquiry;
@@ -29,19 +28,20 @@ pub(super) fn take_up(subject: &Subject, cx: &JobContext<'_>) -> Step {
         Subject::Call(id) if !cx.session.is_asked_by_hook(id) && is_allowed(id) == Some(true) && !is_inquiry() => {
             (Decision::Approve, Answerer::Rules)
         }
-        // Who lets everything pass has let a plan pass, too, where they cannot be asked about it.
-        _ if is_plan() && !is_attended(cx) && cx.services.settings.displaced.mode == Some(PermissionMode::Auto) => {
+        Subject::Host { host, .. } if host::judged(host, false, cx).action == Action::Allow => {
             (Decision::Approve, Answerer::Rules)
         }
-        _ if !is_attended(cx) => (Decision::Unattended, Answerer::Nobody),
-        Subject::Call(_) | Subject::GoOn(_) | Subject::Child { .. } => return Step::Wait,
+        // Who lets everything pass has let a plan pass, too, where they cannot be asked about it.
+        _ if is_plan()
+            && !cx.services.is_attended()
+            && cx.services.settings.displaced.mode == Some(PermissionMode::Auto) =>
+        {
+            (Decision::Approve, Answerer::Rules)
+        }
+        _ if !cx.services.is_attended() => (Decision::Unattended, Answerer::Nobody),
+        Subject::Call(_) | Subject::GoOn(_) | Subject::Host { .. } | Subject::Child { .. } => return Step::Wait,
     };
     Step::Record(vec![Event::ApprovalGiven { subject: subject.clone(), decision, by: Some(by) }])
-}
-
-/// Whether somebody can be asked.
-fn is_attended(cx: &JobContext<'_>) -> bool {
-    cx.services.settings.attendance == Attendance::Attended || cx.services.bus.is_attended()
 }
 
 /// An answer as it is recorded: an input that comes with it, in the tool's own field names; words without what nobody sees.

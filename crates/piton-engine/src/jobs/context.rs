@@ -9,21 +9,23 @@ use crate::context::{Instructions, Notes};
 use crate::delegate::Nursery;
 use crate::family::Kin;
 use crate::firewall::{EnvFiles, know_settings};
-use crate::hooks::{Gated, HookContext, Hooks, Unasked};
+use crate::hooks::{Gated, Hook, HookContext, Hooks, Unasked};
+use crate::hosts::{ByRules, Held, HostAsks, OfCall};
 use crate::prompt::Prompts;
-use crate::settings::Settings;
-use crate::settings::network;
+use crate::settings::{Attendance, SandboxSettings, Settings};
 use crate::store::Stored;
 use piton_core::call::{ToolSpec, Touches};
 use piton_core::event::Event;
 use piton_core::hook::HookPoint;
+use piton_core::ids::CallId;
 use piton_core::permission::{Action, Ask, PermissionMode};
 use piton_core::policy::{HookPolicy, Policy};
 use piton_core::request::Frame;
 use piton_core::secrets::{Depth, Firewall};
 use piton_core::turn::State;
+use piton_http::egress::{Egress, Judge};
 use piton_models::model::Model;
-use piton_sandbox::Reach;
+use piton_sandbox::{Backend, Network, Reach};
 use piton_tools::executor::Executor;
 use piton_tools::files::Files;
 use piton_tools::ledger::FileLedger;
@@ -53,8 +55,6 @@ pub(crate) struct Services {
     pub(crate) hooks: Hooks,
     pub(crate) world: World,
     pub(crate) stored: Stored,
-    /// The folder of what belongs to the session only while it runs here.
-    pub(crate) scratch: PathBuf,
     pub(crate) executor: Arc<dyn Executor>,
     pub(crate) files: Arc<dyn Files>,
     /// What the model knows of files.
@@ -62,8 +62,16 @@ pub(crate) struct Services {
     pub(crate) firewall: Firewall,
     pub(crate) env_files: Arc<EnvFiles>,
     pub(crate) bus: Bus,
-    /// Who runs subagents, and the session's own place among them.
+    /// Where connections of running commands ask.
+    pub(crate) hosts: HostAsks,
+    pub(crate) tree: SessionTree,
+}
+
+/// The session's callers and subagents.
+pub(crate) struct SessionTree {
+    /// Runs subagents.
     pub(crate) nursery: Arc<dyn Nursery>,
+    /// The session's position among them.
     pub(crate) kin: Kin,
 }
 
@@ -72,8 +80,10 @@ pub(crate) struct Memory {
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
     pub(crate) frames: Frames,
-    /// How long the last snapshot took: a short one is taken without a way to another thread and back.
+    /// How long the last snapshot took: a short one is taken without switching to another thread and back.
     pub(crate) snapshot_took: Duration,
+    /// Whether the session closes as soon as its client has an answer: then nothing could be reported afterwards.
+    pub(crate) leaves_when_answered: bool,
 }
 
 impl Services {
@@ -82,29 +92,27 @@ impl Services {
         world: World,
         stored: Stored,
         ledger: Arc<FileLedger>,
-        (firewall, bus): (Firewall, Bus),
-        (nursery, kin): (Arc<dyn Nursery>, Kin),
+        (firewall, bus, hosts): (Firewall, Bus, HostAsks),
+        tree: SessionTree,
         workspace: &Path,
     ) -> Self {
         let env_files = Arc::new(EnvFiles::new(firewall.clone()));
         env_files.read_top(workspace);
         clean_system(&mut settings, &firewall);
-        let scratch = stored.scratch();
-        let calls = scratch.join(CALLS);
+        let calls = stored.scratch().join(CALLS);
         Self {
-            hooks: Hooks::new(&settings.hooks),
+            hooks: Hooks::new(&own_hooks(&settings)),
             executor: settings.backend.executor(&calls),
             files: settings.backend.files(&calls, &Confinement::User),
             settings,
             world,
             stored,
-            scratch,
             ledger,
             firewall,
             env_files,
             bus,
-            nursery,
-            kin,
+            hosts,
+            tree,
         }
     }
 
@@ -116,29 +124,53 @@ impl Services {
     }
 
     pub(crate) fn calls_dir(&self) -> PathBuf {
-        self.scratch.join(CALLS)
+        self.stored.scratch().join(CALLS)
     }
 
-    /// How commands of the model are confined in this workspace.
+    /// How what the model wrote is confined in this workspace.
     pub(crate) fn confinement(&self, workspace: &Path) -> Confinement {
+        let Policy { permission: rules, mode, reach, .. } = &self.settings.policy;
+        self.confined_by(workspace, || Arc::new(ByRules { rules: rules.clone(), mode: *mode, reach: reach.clone() }))
+    }
+
+    /// The same for the command of a call, which may wait until a person has opened a host.
+    pub(crate) fn confinement_of(&self, call: &CallId, workspace: &Path) -> Confinement {
+        self.confined_by(workspace, || Arc::new(OfCall { call: call.clone(), asks: self.hosts.clone() }))
+    }
+
+    fn confined_by(&self, workspace: &Path, judge: impl FnOnce() -> Arc<dyn Judge>) -> Confinement {
         let Settings { sandbox, env, .. } = &self.settings;
         let Some(sandbox) = sandbox else { return Confinement::Model };
+        let egress = self.egress(sandbox).map(|egress| Arc::new(egress.judged_by(judge())));
         let path = env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
         let reach = Reach {
             backend: sandbox.backend,
             workspace: workspace.to_path_buf(),
             write: sandbox.write,
             home: sandbox.home.clone(),
-            private: self.scratch.join(SANDBOX),
+            private: self.stored.scratch().join(SANDBOX),
             path: std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect(),
             // What commands have printed is read again from there.
             read: sandbox.read.iter().cloned().chain([self.calls_dir()]).collect(),
             hidden: sandbox.hidden.clone(),
             carried: sandbox.carried.clone(),
             limits: sandbox.limits,
-            network: network(sandbox.egress.as_deref()),
+            network: if egress.is_some() { Network::Proxy } else { Network::None },
         };
-        Confinement::Sandbox(Arc::new(Confined { reach, by: sandbox.by.clone(), egress: sandbox.egress.clone() }))
+        Confinement::Sandbox(Arc::new(Confined { reach, by: sandbox.by.clone(), egress }))
+    }
+
+    /// Whether somebody can be asked.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.settings.attendance == Attendance::Attended || self.bus.is_attended()
+    }
+
+    /// The way out of a sandbox, where there can be one: hosts are listed, a rule opens some, or somebody can be asked.
+    fn egress(&self, sandbox: &SandboxSettings) -> Option<Egress> {
+        let listed = sandbox.egress.as_deref().cloned();
+        let Policy { permission: rules, mode, reach, .. } = &self.settings.policy;
+        let may_open = || self.is_attended() || Held { rules, grants: &[], mode: *mode, reach }.opens_any();
+        listed.or_else(|| (sandbox.backend == Backend::Namespaces && may_open()).then(|| Egress::new(Vec::new())))
     }
 
     /// The files that tools reach in this workspace.
@@ -155,20 +187,27 @@ impl Services {
         let model = Some(session.model()).filter(|name| !name.is_empty()).unwrap_or(settings.model.name());
         Arc::new(HookContext {
             session: session.id().clone(),
-            session_dir: self.scratch.clone(),
+            session_dir: self.stored.scratch(),
             workspace: PathBuf::from(session.workspace()),
             confinement: self.confinement(Path::new(session.workspace())),
             turn: session.turn(),
             step: session.step(),
             model: model.to_owned(),
             unasked: unasked(settings, frames.own()),
+            subagent: settings.subagent.clone(),
         })
     }
 }
 
 impl Memory {
     pub(crate) fn new(prompts: Prompts, notes: Notes, settings: &Settings, session: &State) -> Self {
-        Self { prompts, notes, frames: Frames::of(settings, session), snapshot_took: Duration::MAX }
+        Self {
+            prompts,
+            notes,
+            frames: Frames::of(settings, session),
+            snapshot_took: Duration::MAX,
+            leaves_when_answered: false,
+        }
     }
 }
 
@@ -220,6 +259,7 @@ impl JobContext<'_> {
         let snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
         let unredacted = self.services.firewall.is_off();
         let mut policy = Policy { snapshots, hooks, unredacted, ..settings.narrowed() };
+        policy.waits_for_subagents |= self.memory.leaves_when_answered;
         policy.compaction.rules.frame_tokens =
             compaction::frame_tokens(self.memory.frames.own(), settings.model.name());
         policy
@@ -232,6 +272,12 @@ impl JobContext<'_> {
         let model = chain.into_iter().find(|model| model.name() == name)?;
         compaction::full_at(&settings.policy.compaction.rules, &**model)
     }
+}
+
+/// Those that are asked in a session like this one.
+fn own_hooks(settings: &Settings) -> Vec<Arc<dyn Hook>> {
+    let is_subagent = settings.subagent.is_some();
+    settings.hooks.iter().filter(|hook| hook.serves(is_subagent)).cloned().collect()
 }
 
 /// The system prompt and the agent's words are sent, and are in no event.

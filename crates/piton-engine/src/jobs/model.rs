@@ -90,7 +90,7 @@ enum Answer {
 
 /// Asks the model, where the budget covers that.
 pub(super) fn take_up(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Step {
-    let kin = cx.services.kin.clone();
+    let kin = cx.services.tree.kin.clone();
     let most = match estimate(cx, &kin) {
         Permit::Granted(most) => most,
         Permit::Short(Short { why, detail }) => {
@@ -129,7 +129,7 @@ fn estimate(cx: &mut JobContext<'_>, kin: &Kin) -> Permit {
 }
 
 fn partial_file(cx: &JobContext<'_>) -> PathBuf {
-    cx.services.scratch.join(PARTIAL)
+    cx.services.stored.scratch().join(PARTIAL)
 }
 
 /// The event that a call ended in.

@@ -30,7 +30,7 @@ impl Keeper {
     pub(super) fn of(cx: &JobContext<'_>) -> Self {
         Self {
             shared: cx.services.settings.plan_folder.clone(),
-            own: cx.services.scratch.join("plans"),
+            own: cx.services.stored.scratch().join("plans"),
             workspace: PathBuf::from(cx.session.workspace()),
             now_ms: cx.services.world.now_ms(),
         }

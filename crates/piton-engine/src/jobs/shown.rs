@@ -6,6 +6,7 @@ use piton_core::call::Access;
 use piton_core::hidden;
 use piton_core::permission::{Action, Judgement, PartJudged};
 use piton_core::question::{About, Fact, Mark, QuestionBlock, Target};
+use piton_sandbox::Backend;
 use piton_tools::files::{Files, Found};
 use std::io::Read as _;
 use std::ops::Range;
@@ -42,7 +43,7 @@ pub(super) fn facts(
 }
 
 /// A part, and who wants it to be asked about.
-fn because(part: &PartJudged) -> String {
+pub(super) fn because(part: &PartJudged) -> String {
     let why = match &part.rule {
         Some(rule) => {
             let from = rule.layer.as_ref().map(|layer| format!(" ({layer})")).unwrap_or_default();
@@ -60,8 +61,11 @@ fn place(accesses: &[Access], cx: &JobContext<'_>) -> (String, String) {
         Some(sandbox) if !leaves => {
             let hosts: Vec<String> =
                 sandbox.egress.iter().flat_map(|egress| egress.rules().iter().map(ToString::to_string)).collect();
-            let net =
-                if hosts.is_empty() { "no network".to_owned() } else { format!("these hosts: {}", hosts.join(", ")) };
+            let net = match (hosts.as_slice(), sandbox.backend) {
+                (_, Backend::Landlock) => "no network".to_owned(),
+                ([], Backend::Namespaces) => "no host unless you are asked".to_owned(),
+                (hosts, Backend::Namespaces) => format!("these hosts: {}", hosts.join(", ")),
+            };
             (
                 "in the sandbox".to_owned(),
                 format!("writes the workspace, and a home and temporary files of its own; {net}"),

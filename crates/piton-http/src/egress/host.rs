@@ -96,7 +96,7 @@ pub struct Place {
 
 impl Place {
     /// The shortest rule that opens it.
-    pub(super) fn rule(&self) -> String {
+    pub fn rule(&self) -> String {
         if USUAL_PORTS.contains(&self.port) { self.host.to_string() } else { self.to_string() }
     }
 }

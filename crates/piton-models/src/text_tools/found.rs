@@ -12,7 +12,7 @@
 
 use super::model::{Listener, ReplyReading, call_deltas, translated};
 use super::{Calls, Options, TextDialect, TextEvent};
-use crate::model::{Model, ModelLimits, ModelStream, Price};
+use crate::model::{Model, ModelStream};
 use futures_util::stream::{self, StreamExt};
 use piton_core::call::{CallInput, ToolSpec};
 use piton_core::message::{FinishReason, Part, ToolCall};
@@ -35,21 +35,7 @@ impl<M: Model> FoundTools<M> {
 }
 
 impl<M: Model> Model for FoundTools<M> {
-    fn name(&self) -> &str {
-        self.model.name()
-    }
-
-    fn limits(&self) -> ModelLimits {
-        self.model.limits()
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.model.price()
-    }
-
-    fn secrets(&self) -> Vec<String> {
-        self.model.secrets()
-    }
+    crate::model::described_by_its_model!();
 
     fn stream(&self, request: Request) -> ModelStream {
         if request.tools.is_empty() || !request.may_call {

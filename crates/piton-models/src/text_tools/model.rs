@@ -3,7 +3,7 @@
 use super::render::Speech;
 use super::{Buffer, Calls, Decoder, Options, Showing, TextCall, TextDialect, TextEvent};
 use crate::draft::settled;
-use crate::model::{Model, ModelLimits, ModelStream, Price};
+use crate::model::{Model, ModelStream};
 use futures_util::stream::{self, StreamExt};
 use piton_core::call::{CallInput, ToolSpec};
 use piton_core::ids::CallId;
@@ -47,21 +47,7 @@ impl<M: Model> TextTools<M> {
 }
 
 impl<M: Model> Model for TextTools<M> {
-    fn name(&self) -> &str {
-        self.model.name()
-    }
-
-    fn limits(&self) -> ModelLimits {
-        self.model.limits()
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.model.price()
-    }
-
-    fn secrets(&self) -> Vec<String> {
-        self.model.secrets()
-    }
+    crate::model::described_by_its_model!();
 
     fn stream(&self, request: Request) -> ModelStream {
         let reading = ReplyReading { tools: Arc::clone(&request.tools), dialect: self.dialect, options: self.options };

@@ -92,6 +92,8 @@ pub fn run(program: &Program, seed: u64) -> Tally {
         let after = Duration::from_millis(dice.u64(0..250));
         if kills_left > 0 && !ends_within(&mut piton, after) {
             kills_left -= 1;
+            // To a Piton that does not listen yet Ctrl-C is no word, but its end.
+            let victim = if victim == Victim::Turn && !hears_ctrl_c(piton.id()) { Victim::Piton } else { victim };
             tally.kills.push(victim);
             scene.hit(&piton, victim);
         }
@@ -354,6 +356,15 @@ fn ends_within(child: &mut Child, time: Duration) -> bool {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Whether a process has a handler for SIGINT.
+fn hears_ctrl_c(pid: u32) -> bool {
+    /// Signals are counted from 1.
+    const SIGINT: u64 = 1 << (Signal::INT.as_raw() - 1);
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & SIGINT != 0)
 }
 
 fn signal(pid: u32, signal: Signal) {

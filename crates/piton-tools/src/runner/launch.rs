@@ -73,6 +73,9 @@ struct Runner {
     shared: Option<Arc<SharedNetwork>>,
 }
 
+/// How long a command has the machine to itself before the sandbox of the next one is made.
+const HEAD_START: Duration = Duration::from_millis(20);
+
 /// By this line a runner says that a command runs which is left running.
 const STARTED: &str = "started";
 
@@ -138,11 +141,13 @@ impl Runners {
         }
     }
 
-    /// Starts one for the next call, if there is none; nobody waits for it.
-    fn start_next(&self, env: &Env, reach: Option<&Reach>) {
+    /// Starts one for the next call in a sandbox, if there is none; nobody waits for it. A sandbox serves one call, and without this that
+    /// call would make its own.
+    fn start_next(&self, order: &Spawn) {
+        let Some(confined) = confined(&order.confinement) else { return };
         let mut spare = self.lock();
         if spare.is_none() {
-            *spare = self.launch(env, reach).ok().map(Spare::Starting);
+            *spare = self.launch(&order.env, Some(&confined.reach)).ok().map(Spare::Starting);
         }
     }
 
@@ -196,10 +201,6 @@ impl Runners {
         // A runner that was not told all does nothing, and one that took its claim did hear everything: the files say
         // which.
         let _ = runner.tell(spec).await;
-        if reach.is_some() {
-            // It serves one call. Now there is time for the next: the command runs. Without it that call starts its own.
-            self.start_next(env, reach);
-        }
         Ok((runner, outlet))
     }
 
@@ -214,6 +215,7 @@ impl Runners {
     ) -> Result<Option<Started>, ExecutorError> {
         let mut starting = Some(self.starting.lock().await);
         let (mut runner, outlet) = self.order(spec, &order.spawn).await?;
+        self.start_next(&order.spawn);
         runner.process.kept = Some(self.files(&spec.call).kept());
         let mut until = None;
         loop {
@@ -278,9 +280,17 @@ impl Runners {
         let mut ticks = tokio::time::interval(LIVE_EVERY);
         let mut asked_at: Option<Instant> = None;
         let mut stays = false;
+        // To make a sandbox takes more than a short command does, and would hold it up.
+        let head_start = tokio::time::sleep(HEAD_START);
+        tokio::pin!(head_start);
+        let mut has_next = false;
         let end = loop {
             tokio::select! {
                 end = runner.ends.next_line() => break end,
+                () = &mut head_start, if !has_next => {
+                    self.start_next(order);
+                    has_next = true;
+                }
                 () = watch.leave.now.cancelled(), if asked_at.is_none() && !stays => {
                     match self.leave(&spec.call, watch) {
                         Some(tells) => {
@@ -310,6 +320,9 @@ impl Runners {
             }
         };
         runner.process.is_at_work = false;
+        if !has_next {
+            self.start_next(order);
+        }
         // An error is as good as an end; the files tell the rest.
         let mut record = end.ok().flatten().and_then(|line| serde_json::from_str::<ExitRecord>(&line).ok());
         if let Some((record, outlet)) = record.as_mut().zip(outlet) {

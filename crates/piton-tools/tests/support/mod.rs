@@ -62,6 +62,7 @@ impl Place {
             workspace: root.join("workspace"),
             host: Arc::new(NoSession),
             delegate: None,
+            subordinates: None,
             executor: runners(Some(runner_program()), &calls_dir),
             tasks: Arc::default(),
             output: OutputSink::none(),
@@ -72,6 +73,7 @@ impl Place {
             confinement: Confinement::Model,
             env,
             firewall: Firewall::off(),
+            after_edits: Arc::default(),
             limits: ToolLimits::default(),
             output_cut: OutputCut::HeadTail { max_chars: TOOL_OUTPUT_CHARS },
         };

@@ -71,6 +71,7 @@ fn name(subject: &Subject) -> String {
     match subject {
         Subject::Call(call) => call.to_string(),
         Subject::GoOn(call) => format!("going on after {call}"),
+        Subject::Host { call, host } => format!("the host {host} for {call}"),
         Subject::Child { session, subject } => format!("{} of {session}", name(subject)),
     }
 }

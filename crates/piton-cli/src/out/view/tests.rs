@@ -270,7 +270,7 @@ fn room_hooks_and_what_was_given_have_a_line_each() {
             err asking for a summary…
             err made room in the context: older messages summed up, about 9,000 tokens instead of 90,000
             err hook fmt: changed the input
-            err paused: calls that run are finished first
+            err paused: running calls finish first
         "#]],
     );
 }
