@@ -17,6 +17,7 @@ pub mod cloud;
 pub mod entries;
 pub mod environment;
 pub mod keys;
+pub(crate) mod opencode;
 pub mod plugins;
 pub mod policy;
 pub mod rules;
@@ -28,7 +29,6 @@ pub mod servers;
 pub mod skills;
 pub mod sources;
 mod chosen;
-mod opencode;
 mod switch;
 
 pub(crate) mod error;
@@ -48,7 +48,7 @@ pub use wishes::Wishes;
 use crate::agents::Agents;
 use crate::config::trust::{self, Item, RunTrust, repository};
 use crate::config::{Config, WebSearchTable};
-use crate::settings::{Displaced, PlanFolder, Settings};
+use crate::settings::{Displaced, PlanFolder, SandboxSettings, Settings};
 use crate::skills::Skills;
 use crate::standing::Standing;
 use brought::{Brought, RunTrusted};
@@ -84,7 +84,7 @@ pub async fn settings(
     let items = trusted.as_ref().map_or(&[][..], |trusted| &trusted.items);
     let scope = scoped(machine, workspace, &config, items, wishes)?;
     notices.extend(scope.plugins.notices());
-    let skills = skills::of_session(&scope, notices)?;
+    let skills = Arc::new(skills::of_session(&scope, notices)?);
     let agents = agents::of_session(&scope, notices)?.with_skills_of_plugins(&skills);
     let chosen = Chosen::of(&agents, &scope, &config, wishes, notices)?;
     let (mut policy, mut sandbox) = policy::of_session(&config, machine, wishes, notices)?;
@@ -98,39 +98,23 @@ pub async fn settings(
     let answers = Answers { options: config.answers.options(), text_tools: config.answers.text_tools, by_preset };
     let answers = answers.with_effort(had_effort);
     let source = Source { config: &config, machine, cassettes: wishes.cassettes, tape: wishes.tape.as_ref() };
-    let models = Box::pin(chosen.models(&source, &answers, &config, wishes, notices));
-    let (models, displaced_models) = models.await?;
+    let (models, displaced_models) = Box::pin(chosen.models(&source, &answers, &config, wishes, notices)).await?;
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
-    let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
-    let all = models.iter().chain(&titles).chain(&summaries);
-    let env_of_hooks = Arc::new(keys::left_for_hooks(all, &config, machine));
+    let all = || models.iter().chain(&titles).chain(&summaries);
+    let env = Arc::new(keys::left_for_tools(all(), &config, machine));
+    let env_of_hooks = Arc::new(keys::left_for_hooks(all(), &config, machine));
     let hooks = hooks::hooks(wishes, &config, &env_of_hooks, &scope, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
     skills::missing(&skills, &agents, notices);
-    let skills = Arc::new(skills);
     skills::show(&skills, &scope, &mut policy.reach, sandbox.as_mut());
-    let servers = servers::of_session(
-        (machine, workspace),
-        (items, &wishes.mcp_config),
-        &config,
-        || match &sandbox {
-            None => Confinement::Model,
-            Some(sandbox) => {
-                let path = machine.var("PATH").unwrap_or_default();
-                sandbox.confinement(workspace, machine.data_dir.join("mcp"), OsStr::new(path), [], None)
-            }
-        },
-        notices,
-    )?;
+    let servers = servers_of((machine, workspace), (items, &wishes.mcp_config), &config, sandbox.as_ref(), notices)?;
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
     let mut settings = bare::settings(first, machine, workspace);
-    if let Some((snapshots, most)) = settings.snapshots.as_mut().and_then(Arc::get_mut).zip(config.undo.max_bytes()) {
-        snapshots.set_most_bytes(most);
-    }
+    limit_snapshots(&mut settings, &config);
     Ok(Settings {
         fallbacks: models.collect(),
         policy,
@@ -158,6 +142,31 @@ pub async fn settings(
         model_source: Some(Arc::new(switch)),
         ..settings
     })
+}
+
+/// Snapshots cover as much as the configuration says.
+fn limit_snapshots(settings: &mut Settings, config: &Config) {
+    if let Some((snapshots, most)) = settings.snapshots.as_mut().and_then(Arc::get_mut).zip(config.undo.max_bytes()) {
+        snapshots.set_most_bytes(most);
+    }
+}
+
+/// The MCP servers of a session. Those that came with the repository run in the sandbox, if there is one.
+fn servers_of(
+    (machine, workspace): (&Machine, &Path),
+    (trusted, more): (&[Item], &[String]),
+    config: &Config,
+    sandbox: Option<&SandboxSettings>,
+    notices: &mut Vec<Notice>,
+) -> Result<Option<Arc<dyn Servers>>, AssembleError> {
+    let confinement = || match sandbox {
+        None => Confinement::Model,
+        Some(sandbox) => {
+            let path = machine.var("PATH").unwrap_or_default();
+            sandbox.confinement(workspace, machine.data_dir.join("mcp"), OsStr::new(path), [], None)
+        }
+    };
+    Ok(servers::of_session((machine, workspace), (trusted, more), config, confinement, notices)?)
 }
 
 fn with_servers(tools: ToolSet, servers: Option<Arc<dyn Servers>>) -> ToolSet {
@@ -199,9 +208,6 @@ fn plan_folder(machine: &Machine, workspace: &Path, wishes: &Wishes) -> PlanFold
     })
 }
 
-/// No provider has this name: the web is reached by the general settings of `[http]`.
-const WEB: &str = "";
-
 /// These tools, those that read and, where that is configured, search the web by this machine's proxies and certificates, and those
 /// that call these agents and give these skills.
 pub fn tools_of(
@@ -210,7 +216,7 @@ pub fn tools_of(
     config: &Config,
     machine: &Machine,
 ) -> Result<ToolSet, AssembleError> {
-    let options = server::http_options(WEB, config, machine)?;
+    let options = server::http_options(server::WEB, config, machine)?;
     let tools = tools.with(Arc::new(WebFetch::new(options.clone())));
     let tools = tools.with(Arc::new(Subagents::new(agents.subagents())));
     let tools = tools.with(Arc::new(TaskOutput)).with(Arc::new(TaskStop));

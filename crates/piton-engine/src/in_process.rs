@@ -8,8 +8,8 @@
 //! One that fails, panics or takes too long is left out, and so is what depends on it; the others go on. How long each stage took is
 //! told. Plugins that people keep as folders are [`crate::plugins`].
 
-use crate::engine::Settings;
 use crate::hooks::Hook;
+use crate::settings::Settings;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use piton_tools::tool::Tool;

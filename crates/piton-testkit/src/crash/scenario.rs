@@ -65,15 +65,7 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
         Scenario::new("one tool", vec![calls([act("one")]), end.clone()], said.clone()),
         Scenario::new("eight parallel tools", vec![calls(eight), end.clone()], said.clone()),
         Scenario::new("a tool of each class", vec![calls([read, made, act("opaque")]), end.clone()], said.clone()),
-        Scenario::new(
-            "calls of a server",
-            vec![
-                calls([by_server("act", "at once"), through("act", "through")]),
-                calls([by_server("task", "a task")]),
-                end.clone(),
-            ],
-            said.clone(),
-        ),
+        by_servers(&end, said.clone()),
         Scenario {
             asks: true,
             ..Scenario::new("approval pending", vec![calls([act("asked")]), end.clone()], said.clone())
@@ -123,6 +115,16 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
             ..Scenario::new("cancel under way", vec![calls([waiting("cut"), act("beside")]), end], said)
         },
     ]
+}
+
+/// Calls of tools of a server, one of which is a task.
+fn by_servers(end: &Answer, said: Vec<Say>) -> Scenario {
+    let replies = vec![
+        calls([by_server("act", "at once"), through("act", "through")]),
+        calls([by_server("task", "a task")]),
+        end.clone(),
+    ];
+    Scenario::new("calls of a server", replies, said)
 }
 
 /// Three subagents: one calls another, one is in the background.

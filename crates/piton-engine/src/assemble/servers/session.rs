@@ -2,8 +2,8 @@
 
 use super::super::machine::Machine;
 use super::super::notice::Notice;
+use super::super::server;
 use super::super::trouble::Trouble;
-use super::super::{WEB, server};
 use super::{in_force, look};
 use crate::config::Config;
 use crate::config::trust::Item;
@@ -43,7 +43,7 @@ pub fn surroundings(
         folder: machine.data_dir.join(FOLDER),
         env: machine.vars.clone(),
         workspace: workspace.to_owned(),
-        http: server::http_options(WEB, config, machine)?,
+        http: server::http_options(server::WEB, config, machine)?,
         confinement,
     })
 }

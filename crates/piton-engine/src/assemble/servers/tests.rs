@@ -1,3 +1,5 @@
+//! Entries of servers: where they are found, which of a name counts, and what is wrong with them.
+
 use super::*;
 use piton_mcp::entry::{Login, Transport};
 use std::collections::BTreeMap;
