@@ -43,6 +43,7 @@ use piton_core::hidden;
 use piton_core::message;
 use piton_engine::assemble::Wishes;
 use piton_engine::engine::{Engine, EngineError, Settings};
+use piton_tools::servers::Servers;
 use piton_tools::spawn::Env;
 use piton_tui::face::{Effect, Facts, Input, Note};
 use piton_tui::terminal::{Lent, Seat, Terminal};
@@ -50,6 +51,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
@@ -87,6 +89,8 @@ struct Chat<'a> {
     /// Settings for the session that the next words begin.
     settings: Option<Settings>,
     open: Option<Open<'a>>,
+    /// The MCP servers of the session.
+    servers: Option<Arc<dyn Servers>>,
     asked: FuturesUnordered<Asking>,
     facts: Facts,
     /// The script that prints the status line.
@@ -126,6 +130,7 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<u8> {
         wishes,
         settings: None,
         open: None,
+        servers: None,
         asked: FuturesUnordered::new(),
         facts: Facts { folder: home_short(&workspace, around), workspace, ..Facts::default() },
         status: status.map(|command| StatusLine::new(command, Env::new(around.machine.vars.clone()))),

@@ -71,27 +71,24 @@ pub(crate) enum Command {
     /// List available models
     Models(ModelsArgs),
     /// List the agents and where each comes from
-    Agent {
-        /// Show this agent in full
-        name: Option<String>,
-        /// Print one JSON object per agent
-        #[arg(long)]
-        json: bool,
-    },
+    Agent(EntryArgs),
     /// List the slash commands and where each comes from
     #[command(name = "command")]
-    Slash {
-        /// Show this command in full
-        name: Option<String>,
-        /// Print one JSON object per command
-        #[arg(long)]
-        json: bool,
-    },
+    Slash(EntryArgs),
     /// List the skills, show one, or validate one against the rules of agentskills.io
     ///
     /// A skill is a folder with a SKILL.md file, in .piton/skills, .agents/skills, .claude/skills or .opencode/skills of the
     /// repository, in skills beside the configuration, in ~/.agents/skills, ~/.claude/skills or ~/.config/opencode/skills.
     Skill(SkillArgs),
+    /// List, add, test and log in to MCP servers
+    ///
+    /// They are configured in .piton/mcp.json, .mcp.json or opencode.json of the repository, in mcp.json beside the configuration,
+    /// in ~/.claude.json or in ~/.config/opencode/opencode.json (docs/mcp.md).
+    #[command(subcommand)]
+    Mcp(McpCommand),
+    /// Add, list, show, update and remove plugins: folders with agents, skills, commands, hooks and MCP servers
+    #[command(subcommand)]
+    Plugin(PluginCommand),
     /// List the presets: the loop rules of five other agents, each number with its unit and its source
     Presets {
         /// Show only this preset
@@ -206,6 +203,12 @@ pub(crate) struct RunArgs {
     /// Work in this folder instead of the current one. A resumed session stays in its own folder unless that is gone
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Use the plugin in this folder for this run (repeatable)
+    #[arg(long, value_name = "DIR", help_heading = SESSIONS)]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+    /// Agents for this run, as JSON: {"NAME": {"description": "…", "prompt": "…", "tools": ["Read"], "model": "…"}}
+    #[arg(long, value_name = "JSON", help_heading = SESSIONS)]
+    pub(crate) agents: Option<String>,
     /// Require an answer that matches this JSON Schema; the model gets two chances to repair it
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) output_schema: Option<PathBuf>,
@@ -216,6 +219,9 @@ pub(crate) struct RunArgs {
     /// Trust this repository's hooks in their current form and run them (docs/hooks.md)
     #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) trust_hooks: bool,
+    /// Also use these MCP servers: a file like .mcp.json, or JSON. May be repeated (docs/mcp.md)
+    #[arg(long, value_name = "FILE|JSON", help_heading = PERMISSIONS)]
+    pub(crate) mcp_config: Vec<String>,
     /// Do not redact secrets in requests and in the journal, for this run (docs/secrets.md)
     #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) no_redact: bool,
@@ -587,6 +593,15 @@ pub(crate) enum SessionCommand {
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
+    /// List the subagents that a session has called: what each does, its steps, tokens and time
+    Agents {
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        #[arg(allow_negative_numbers = true)]
+        id: Option<String>,
+        /// Print one JSON object per subagent
+        #[arg(long)]
+        json: bool,
+    },
     /// List a session's background commands
     Processes {
         /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
@@ -924,6 +939,102 @@ pub(crate) struct ModelsArgs {
     pub(crate) json: bool,
 }
 
+/// `piton agent` and `piton command`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct EntryArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<EntryCommand>,
+    /// Show this one whole
+    pub(crate) name: Option<String>,
+    /// Print one JSON object each
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `piton agent list`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum EntryCommand {
+    /// List them and where each comes from
+    List {
+        /// Show those too that another of their name comes before
+        #[arg(long)]
+        all: bool,
+        /// Print one JSON object each
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl EntryArgs {
+    /// Whether those are shown too that another comes before.
+    pub(crate) fn shows_all(&self) -> bool {
+        self.name.is_some() || matches!(self.command, Some(EntryCommand::List { all: true, .. }))
+    }
+
+    /// Whether it is for a program.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json || matches!(self.command, Some(EntryCommand::List { json: true, .. }))
+    }
+}
+
+/// `piton plugin …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginCommand {
+    /// Show what a plugin brings along, copy it, and use it from now on
+    ///
+    /// The source is a folder or the URL of a git repository, which is cloned: without submodules, and none of its hooks run.
+    /// What is copied is pinned to a hash of all its files.
+    Add {
+        /// A folder, or a URL; `URL#REF` is a branch, a tag or a commit
+        source: String,
+        /// Where the source is a marketplace: one of its plugins
+        name: Option<String>,
+        /// Add it without asking
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// List the plugins: those you added, and those that settings of Claude Code enable here
+    List {
+        /// Print one JSON object each
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a plugin: what it runs by itself, and every file with its hash
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Use a plugin that you switched off
+    Enable {
+        /// Its name
+        name: String,
+    },
+    /// Do not use a plugin, and keep it
+    Disable {
+        /// Its name
+        name: String,
+    },
+    /// Fetch a plugin anew, show what has changed, and ask
+    Update {
+        /// Its name
+        name: String,
+        /// Update it without asking
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Remove a plugin; what it keeps in its data folder stays
+    Remove {
+        /// Its name
+        name: String,
+    },
+    /// Check a plugin, or a marketplace with all its plugins
+    Validate {
+        /// Its folder
+        path: PathBuf,
+    },
+}
+
 /// `piton skill`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -954,6 +1065,101 @@ pub(crate) enum SkillCommand {
         /// The skill's folder or its SKILL.md
         path: PathBuf,
     },
+}
+
+/// `piton mcp …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// List the servers, where each comes from, and whether it is used
+    List {
+        /// Also list those that another server of the same name comes before
+        #[arg(long)]
+        all: bool,
+        /// Print one JSON object per server
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a server: its tools as they were when it ran last, what has changed since you accepted them, prompts, resources
+    Show {
+        /// The server
+        name: String,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a server to your mcp.json: `piton mcp add NAME COMMAND ARGS…`, an address, or an entry as JSON
+    Add(McpAddArgs),
+    /// Remove a server from your mcp.json
+    Remove {
+        /// The server
+        name: String,
+    },
+    /// Use a server again that was disabled
+    Enable {
+        /// The server
+        name: String,
+    },
+    /// Do without a server, wherever it is configured
+    Disable {
+        /// The server
+        name: String,
+    },
+    /// Start a server (or reach it), list what it offers, and stop it; or call one of its tools
+    Test {
+        /// The server
+        name: String,
+        /// Call this tool with these arguments, a JSON object
+        #[arg(long, num_args = 1..=2, value_names = ["TOOL", "JSON"])]
+        call: Vec<String>,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Accept the tools of a server as they are now; `piton mcp show` shows what has changed
+    Accept {
+        /// The server
+        name: String,
+    },
+    /// Log in to a server by OAuth: opens $BROWSER with the address, or prints it
+    Login {
+        /// The server
+        name: String,
+    },
+    /// Forget the tokens for a server
+    Logout {
+        /// The server
+        name: String,
+    },
+    /// Copy the servers of Cursor, VS Code, Windsurf, Claude Desktop and Codex to your mcp.json
+    Import {
+        /// Only from these files
+        files: Vec<PathBuf>,
+        /// Add them without asking
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+/// `piton mcp add`.
+#[derive(Debug, Args)]
+pub(crate) struct McpAddArgs {
+    /// What it is called: letters, digits, - and _
+    pub(crate) name: String,
+    /// A command with its arguments, an address, or an entry as JSON
+    #[arg(required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND|URL|JSON")]
+    pub(crate) target: Vec<String>,
+    /// A variable for its process. May be repeated
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+    /// A header for every request. May be repeated
+    #[arg(short = 'H', long, value_name = "NAME: VALUE")]
+    pub(crate) header: Vec<String>,
+    /// How it is reached; found out where it is not said
+    #[arg(short, long, value_parser = ["stdio", "http", "sse"])]
+    pub(crate) transport: Option<String>,
+    /// Replace a server of this name
+    #[arg(long)]
+    pub(crate) replace: bool,
 }
 
 /// `piton config …`.

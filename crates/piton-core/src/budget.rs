@@ -21,7 +21,7 @@ pub struct Budget {
     pub wall_clock_ms: Option<u64>,
 }
 
-/// An upper limit of what was or will be used.
+/// An upper limit on what was or will be used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
     /// Input and output together.

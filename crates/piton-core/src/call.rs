@@ -227,7 +227,7 @@ pub struct CommandPart {
     /// Files that it may open: named by words whose role is not known, or in its code. Absolute paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub may_open: Vec<String>,
-    /// Folders of which it opens whatever lies below: `folder`, an absolute path, `names`, if only such, and whether `hidden` ones, too.
+    /// Folders below which it opens everything: `folder`, an absolute path; `names`, if limited to these; `hidden`, whether hidden files are included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<piton_shell::Below>,
 }
@@ -278,7 +278,7 @@ fn is_false(flag: &bool) -> bool {
 pub enum CallInput {
     /// A JSON object, ready for the tool to check.
     Json(Value),
-    /// What the model sent is not a JSON object. Never run; the model is told.
+    /// The model sent something that is not a JSON object. It never runs, and the model is told.
     Invalid {
         /// The text as it came, cut to something readable.
         raw: String,
@@ -355,7 +355,7 @@ pub struct Outcome {
     /// How long it ran, in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// The command in the background that it is about, if one.
+    /// The command or subagent in the background that it is about, if one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<TaskNews>>,
     /// What the model looks at beside the text.
@@ -388,12 +388,12 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What an outcome says of a command in the background.
+/// What an outcome says of a command or a subagent in the background.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskNews {
     /// Which.
     pub task: CallId,
-    /// It was started by this call, and goes on.
+    /// This call started it, and it is still running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<TaskBegan>,
     /// Bytes of its output that the model has read by now, from the beginning.
@@ -404,7 +404,7 @@ pub struct TaskNews {
     pub is_over: bool,
 }
 
-/// The beginning of a command in the background.
+/// The beginning of a command, or of a subagent, in the background.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskBegan {
     /// What runs.
@@ -412,6 +412,31 @@ pub struct TaskBegan {
     /// Whether the model wants to be told of its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub notify: bool,
+    /// The subagent, where it is one that works in the background and no command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagent: Option<Box<BackgroundAgent>>,
+}
+
+/// A subagent in the background: all that is needed to begin it, or to go on with it, when the turn of its call is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackgroundAgent {
+    /// Its session.
+    pub session: SessionId,
+    /// Whether that session was there before the call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub goes_on: bool,
+    /// The agent's name.
+    pub agent: String,
+    /// The work in a few words.
+    pub title: String,
+    /// What it is told to do.
+    pub prompt: String,
+    /// The model that the call names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether it works in a git worktree of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub worktree: bool,
 }
 
 /// A picture that a call came by.
@@ -438,7 +463,7 @@ pub struct FileFact<'o> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The tool did what was asked. A command that ran and returned non-zero is `Failed`.
+    /// The tool succeeded. A command that ran and returned non-zero is `Failed`.
     Ok,
     /// The tool ran and reported a failure, or its input was not acceptable.
     Failed,
@@ -462,7 +487,7 @@ impl Status {
 }
 
 impl Outcome {
-    /// The tool did what was asked.
+    /// The tool succeeded.
     pub fn ok(text: impl Into<String>) -> Self {
         Self::new(Status::Ok, text)
     }

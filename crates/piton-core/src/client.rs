@@ -1,11 +1,11 @@
-//! What clients say to a session and hear from it: one list of verbs for all of them, in this process or in another.
+//! What clients send to a session and receive from it: one list of verbs for all clients, in this process or another.
 //!
 //! ```text
 //!   Request ──► whoever runs the session ──► Reply
 //!                        └──► Published: records as they become durable, live fragments between them
 //! ```
 //!
-//! Plain data, which goes over a socket as it is. Nothing here knows who runs the session, and how it is reached.
+//! Plain data that goes over a socket as it is. Nothing here knows which process runs the session or how to reach it.
 
 mod now;
 mod wanted;
@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// The key of a structured answer in a turn's evidence.
 pub const STRUCTURED: &str = "structured";
 
-/// The version of this vocabulary. It rises when an older client could misread a newer writer.
+/// The version of this vocabulary. It increases when an older client could misread a newer writer.
 pub const PROTOCOL: u32 = 2;
 
 /// What a client asks for.
@@ -40,97 +40,96 @@ pub const PROTOCOL: u32 = 2;
 #[serde(tag = "do", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Request {
-    /// Say something in the session. Answered when it is durable, and again when its turn is over where that is wanted.
+    /// Send a prompt. Answered when it is durable and, if requested, again when its turn is over.
     Prompt(Prompt),
-    /// Go on with a turn that was cut off. Answered when it is over.
+    /// Continue an interrupted turn. Answered when it is over.
     GoOn {},
-    /// Stop the turn under way. Answered when it is over. What waits goes on waiting, for the next word that is said.
+    /// Stop the current turn. Answered when it is over. Queued messages stay queued until the next prompt.
     Cancel {},
-    /// Take messages back that wait and that no step has read. Refused where a message that is named does not wait.
+    /// Take back queued messages that no step has read. Refused if the named message is not queued.
     Unqueue {
-        /// Which; without, all that somebody said and that can be taken back.
+        /// Which one; by default all that users sent and that can be taken back.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<MessageId>,
     },
-    /// Finish the call that runs, and start nothing new.
+    /// Finish the running call and start nothing new.
     Pause {},
-    /// Go on after a pause.
+    /// Continue after a pause.
     Continue {},
-    /// Make room in the context, between turns: a summary takes the place of all but the newest steps. Answered when it
-    /// is made.
+    /// Compact the conversation, between turns: a summary replaces all but the newest steps. Answered when it is made.
     Compact(Compact),
     /// Answer an open question. The first durable answer counts.
     Answer(Answer),
-    /// Say what a rewind would do. Changes nothing.
+    /// Report what a rewind would do. Changes nothing.
     Plan {
-        /// Whether turns are taken back or brought back.
+        /// Undo or redo.
         direction: Direction,
         /// How many.
         turns: u32,
         /// What of them.
         scope: Scope,
     },
-    /// Take turns back or bring them back, as planned.
+    /// Undo or redo turns as planned.
     Rewind {
         /// The plan's rewind.
         rewind: Rewind,
     },
-    /// Give the session a title; an empty one stands for the words of its first prompt.
+    /// Rename the session; an empty title restores the one made from its first prompt.
     Rename {
         /// The title.
         title: String,
     },
-    /// Ask again about what was allowed for the rest of the session.
+    /// Revoke what was allowed for the rest of the session.
     Revoke {
         /// The tools; none for all of them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tools: Vec<String>,
     },
-    /// Change the model, the permission mode, the effort or the tools. Mode and effort hold from the next step on, the rest
+    /// Change the model, the permission mode, the effort or the tools. Mode and effort apply from the next step on, the rest
     /// from the next turn on ([`Configure::split`]). Answered when it is durable.
     Configure(Configure),
-    /// Run a command of the user's own, at rest or beside a turn ([`crate::shell`]). Only what a rule forbids is refused: who
-    /// types a command need not be asked about it. Answered when it is over.
+    /// Run a command of the user's own, between turns or beside one ([`crate::shell`]). It needs no approval; only a rule can
+    /// deny it. Answered when it is over.
     Shell {
         /// The command.
         command: String,
-        /// Whether the model never hears of it.
+        /// Whether to hide it from the model.
         #[serde(default)]
         keep_from_model: bool,
     },
-    /// Let commands that run go on in the background: their calls are settled, the turn goes on. Answered at once; what comes of
-    /// it is on record.
+    /// Move running commands to the background: their calls are settled, the turn goes on. Answered at once; the journal
+    /// records what happens.
     Background {
-        /// The call; without, every `bash` that runs.
+        /// The call; by default every running `bash`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
     },
-    /// Make a session that goes on from where this one was.
+    /// Create a session that continues from a point in this one.
     Fork {
-        /// The end of a turn; without, the last.
+        /// The end of a turn; by default the last.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Seq>,
     },
-    /// Say where the session is, with the questions that are open.
+    /// Report the session's current state, with its open questions.
     Look {},
 }
 
-/// What a client says over a connection besides its requests.
+/// What a client sends over a connection besides requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Line {
     /// The first line of a client.
     Hello {
-        /// The version of the vocabulary that it speaks.
+        /// The version of the vocabulary that it uses.
         protocol: u32,
     },
-    /// Tell everything from this position of the journal on.
+    /// Send everything from this position of the journal on.
     Follow {
         /// The first position; 1 is the beginning.
         #[serde(default = "beginning")]
         from: Seq,
     },
-    /// Say whether somebody is there who can answer what the session wants; counts as long as the connection follows.
+    /// Say whether this client can answer the session's questions; valid as long as the connection follows.
     Attend {
         /// Whether somebody is.
         attends: bool,
@@ -141,84 +140,84 @@ fn beginning() -> Seq {
     1
 }
 
-/// Something said in a session.
+/// A prompt in a session.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Prompt {
-    /// A person's words, in which `@` refers to files; with a command, those behind its name.
+    /// The user's text, in which `@` refers to files; with a command, the text after its name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// A command of the repository's or the user's, by its name: its template makes the message of the words.
+    /// A slash command of the repository or the user, by name: its template expands the text into the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Text that comes with it and in which `@` refers to nothing: what was piped in.
+    /// Accompanying text in which `@` has no meaning, such as piped input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
-    /// What else comes with it, such as images.
+    /// Other parts, such as images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
     /// When the model reads it.
     #[serde(default)]
     pub delivery: When,
-    /// The client's id for it. A message that is repeated, because no answer came, is not heard twice.
+    /// The client's id for it. A repeated message with the same id is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<MessageId>,
-    /// Whether to tell when the turn that answers it is over.
+    /// Whether to report the end of the turn that answers it.
     #[serde(default)]
     pub wait: bool,
 }
 
 impl Prompt {
-    /// Words for the next step.
+    /// A prompt for the next step.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// How large it is, roughly.
+    /// Its approximate size.
     pub fn bytes(&self) -> usize {
         let parts =
             if self.parts.is_empty() { 0 } else { serde_json::to_string(&self.parts).map_or(0, |text| text.len()) };
         self.text.len() + self.beside.as_ref().map_or(0, String::len) + parts
     }
 
-    /// The message that the model gets; with a command, what stands behind the part that its template makes.
+    /// The message that the model gets; with a command, what follows the part that its template makes.
     pub fn message_parts(&self) -> Vec<Part> {
         let text = Some(&self.text).filter(|text| !text.is_empty() && self.command.is_none());
         text.into_iter().chain(&self.beside).map(Part::text).chain(self.parts.iter().cloned()).collect()
     }
 }
 
-/// How room is made in the context.
+/// How to compact the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Compact {
-    /// What the model's summary shall dwell on.
+    /// What the model's summary should emphasize.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<String>,
-    /// A text to take instead of asking the model.
+    /// A text to use instead of asking the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Whether that text takes the place of the whole summary there is, not only of the model's part of the next one.
+    /// Whether that text replaces the whole existing summary, and not only the model's part of the next one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
 }
 
 impl Compact {
-    /// Ask the model for a summary, one that dwells on something where that is said.
+    /// Ask the model for a summary, with an emphasis if given.
     pub fn about(focus: Option<String>) -> Self {
         Self { focus, ..Self::default() }
     }
 
-    /// Take this text for the model's part of it.
+    /// Use this text as the model's part of it.
     pub fn text(summary: impl Into<String>) -> Self {
         Self { summary: Some(summary.into()), ..Self::default() }
     }
 
-    /// Change the whole summary that there is.
+    /// Replace the whole existing summary.
     pub fn replacing(summary: impl Into<String>) -> Self {
         Self { replace: true, ..Self::text(summary) }
     }
 }
 
-/// What is taken back: the words, the files, or both.
+/// What to undo: the conversation, the files, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -235,13 +234,13 @@ pub enum Scope {
 pub struct Plan {
     /// The rewind itself, for [`Request::Rewind`].
     pub rewind: Rewind,
-    /// What the user had said in each of the turns, the oldest first.
+    /// The user's prompt in each of the turns, oldest first.
     pub prompts: Vec<String>,
-    /// What was said and not taken up yet. It goes with them.
+    /// Queued prompts, which go with them.
     pub waiting: Vec<String>,
     /// What would happen to files.
     pub files: Restored,
-    /// Files of these that were changed while one of the turns lay cut off: by somebody else, or by a command that
+    /// Those of these files that changed while one of the turns was interrupted: by somebody else, or by a command that
     /// outlived Piton.
     pub doubtful: Vec<PathBuf>,
 }
@@ -254,7 +253,7 @@ impl Plan {
     }
 }
 
-/// When the model shall hear what is said.
+/// When the model should read a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
@@ -263,7 +262,7 @@ pub enum When {
     Steer,
     /// After the turn, as a turn of its own.
     FollowUp,
-    /// At once: the turn under way is stopped for it.
+    /// At once: the current turn is stopped for it.
     Interrupt,
 }
 
@@ -277,39 +276,39 @@ impl When {
     }
 }
 
-/// What whoever runs the session answers.
+/// The answers of the process that runs the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Reply {
     /// The first line of every connection.
     Hello {
-        /// The version of the vocabulary that is spoken here.
+        /// The version of the vocabulary in use.
         protocol: u32,
-        /// Whose writer this is.
+        /// The session that this process runs.
         session: SessionId,
         /// The process.
         pid: u32,
     },
     /// A prompt is durable.
     Accepted(Accepted),
-    /// The turn that was waited for, or cancelled, is over.
+    /// The turn that was waited for, or cancelled, has ended.
     Ended {
-        /// The prompt that it answers; none where it was cancelled or gone on with.
+        /// The prompt that it answers; none if it was cancelled or continued.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<MessageId>,
         /// How it went.
         #[serde(flatten)]
         report: Report,
     },
-    /// Messages are out of the queue.
+    /// Messages were taken out of the queue.
     Unqueued {
-        /// Each of them, the oldest first; none where nothing waited.
+        /// Each of them, oldest first; none if nothing was queued.
         messages: Vec<Unqueued>,
     },
     /// Whether the session is paused now.
     State {
-        /// Whether nothing new is started.
+        /// Whether anything new is held back.
         paused: bool,
     },
     /// The answer counts.
@@ -317,11 +316,11 @@ pub enum Reply {
         /// Its position in the journal.
         seq: Seq,
     },
-    /// The question is not open: this answer changes nothing.
+    /// The question is not open: this answer has no effect.
     NotOpen {
         /// Which question.
         subject: Subject,
-        /// The answer that counts, where one was given.
+        /// The answer that counted, if there was one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         given: Option<Decision>,
         /// Who gave it.
@@ -581,18 +580,42 @@ pub enum Live {
         /// The new piece, readable text.
         text: String,
     },
+    /// The model has said all it wanted, and the turn waits for subagents that it has left at work.
+    SubagentsAwaited {
+        /// How many.
+        subagents: usize,
+    },
     /// A snapshot of the workspace takes long enough to be noticed; `snapshot_taken` ends it.
     SnapshotSlow {},
-    /// The session was paused, or goes on: what runs is finished, and nothing new is started meanwhile.
+    /// The session was paused or continued. While it is paused, running calls finish and nothing new starts.
     Paused {
         /// Which of the two.
         paused: bool,
+    },
+    /// MCP servers, all of them, since one has another state than before.
+    Servers {
+        /// Each with its state, by name.
+        servers: Vec<ServerNow>,
     },
     /// The session cannot go on: its journal cannot be written. What is recorded is safe.
     Broken {
         /// What went wrong and what was kept.
         error: String,
     },
+}
+
+/// An MCP server, as it is now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerNow {
+    /// Its name.
+    pub name: String,
+    /// `known`, `starting`, `ready`, `failed` or `needs_login`.
+    pub state: String,
+    /// How many tools it has, as far as is known.
+    pub tools: usize,
+    /// Why it cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// How a turn went.

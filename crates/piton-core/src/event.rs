@@ -20,9 +20,9 @@ use crate::todo::TodoItem;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of this vocabulary. It rises when an older Piton could misread a newer event; a reader upgrades older
-/// events as it reads them and refuses newer ones. Beside every event stands the version that it needs
-/// ([`Event::since`]), so that an older Piton goes on reading sessions in which nothing newer has happened.
+/// The version of this vocabulary. It increases when an older Piton could misread a newer event; a reader upgrades older
+/// events as it reads them and refuses newer ones. Every event is stored with the version that it needs
+/// ([`Event::since`]), so that an older Piton can read sessions in which nothing newer has happened.
 pub const SCHEMA_VERSION: u32 = 4;
 
 /// An event in its place.
@@ -50,7 +50,7 @@ pub enum Event {
         workspace: String,
         /// The Piton that made it.
         version: String,
-        /// The session and position it was forked from or called by, if any.
+        /// The session and position it was forked from, or was called from, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<Origin>,
     },
@@ -60,14 +60,14 @@ pub enum Event {
         epoch: u64,
         /// The process.
         pid: u32,
-        /// The machine's boot, where it can be known: another boot means no process of before is alive.
+        /// The machine's boot id, if known: after another boot, no earlier process is alive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         boot_id: Option<String>,
     },
     /// The writer closed the session normally.
     WriterClosed {},
     /// Piton read something that the model gets with the next event: a file that the user's message refers to,
-    /// instructions, a reminder. What the model reads of it is in that event.
+    /// instructions, a reminder. The text itself is in that event.
     ContextGiven {
         /// Each of them, in order.
         items: Vec<Given>,
@@ -76,15 +76,15 @@ pub enum Event {
     UserSpoke {
         /// The client's id for it; a repeated one is ignored.
         message: MessageId,
-        /// What was said.
+        /// The content.
         parts: Vec<Part>,
         /// When the model reads it.
         delivery: Delivery,
-        /// What the person typed, where a command's template made these words of it: `/fix 12`.
+        /// What the person typed, if a command's template expanded it: `/fix 12`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         typed: Option<String>,
     },
-    /// A message that waited was taken out of the queue again. No step has read it, and none will.
+    /// A queued message was taken back. No step has read it, and none will.
     MessageUnqueued {
         /// Which.
         message: MessageId,
@@ -100,7 +100,7 @@ pub enum Event {
         fallbacks: Vec<String>,
         /// The rules this turn runs by.
         policy: Box<Policy>,
-        /// Tokens of context at which the conversation is compacted before a step; `None`: never of our own accord.
+        /// Tokens of context at which the conversation is compacted before a step; `None`: never automatically.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         compact_at_tokens: Option<u64>,
     },
@@ -114,13 +114,13 @@ pub enum Event {
         /// The rules from here on. The wall clock of the budget starts again; what was spent stays spent.
         policy: Box<Policy>,
     },
-    /// A step began: steering that waited has joined the transcript, the model is about to be asked.
+    /// A step began: queued steering has joined the transcript, and the model is about to be called.
     StepStarted {
         /// Counts the session's steps from 1.
         step: u32,
         /// What kind of step.
         kind: StepKind,
-        /// What Piton tells the model at its beginning, if anything.
+        /// Piton's note to the model at its start, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
@@ -141,7 +141,7 @@ pub enum Event {
         /// What the request was made of, for the cache ledger. Absent in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<Box<PromptContents>>,
-        /// Milliseconds from the call until the first piece of the reply was there.
+        /// Milliseconds from the call to the first piece of the reply.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first_ms: Option<u64>,
     },
@@ -153,13 +153,13 @@ pub enum Event {
         attempt: u32,
         /// Why.
         error: ModelError,
-        /// What it used: an empty reply is billed, too.
+        /// What it used: even an empty reply is billed.
         #[serde(default)]
         usage: Usage,
         /// What that cost, in millionths of a US dollar, where the price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_micros: Option<u64>,
-        /// What it used at most, where it may be billed and nobody said what it used. Counts against the budget.
+        /// The most it can have used, if it may be billed and its usage is unknown. Counts against the budget.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<Bound>,
         /// What the request was made of, for the trace. Absent in sessions of older versions.
@@ -168,7 +168,7 @@ pub enum Event {
         /// What had streamed before it failed. Shown as abandoned; the model never sees it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         abandoned: Vec<Part>,
-        /// When to ask again; `None`: not at all.
+        /// When to retry; `None`: not at all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at_ms: Option<TimeMs>,
     },
@@ -179,9 +179,9 @@ pub enum Event {
         step: u32,
         /// `provider/model` from here on.
         model: String,
-        /// What the one before failed with, in words.
+        /// Why the previous one failed, in words.
         reason: String,
-        /// Tokens of context at which the conversation is compacted for this one.
+        /// Tokens of context at which the conversation is compacted for this model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         compact_at_tokens: Option<u64>,
     },
@@ -190,13 +190,13 @@ pub enum Event {
         /// The step that waited.
         step: u32,
     },
-    /// The reply was cut off by us (a cancel, a deadline). What had streamed stays in the transcript, marked.
+    /// Piton cut the reply off (a cancel, a deadline). What had streamed stays in the transcript, marked as cut.
     MessageCut {
         /// The step it belongs to.
         step: u32,
         /// What had streamed: text and reasoning, no calls.
         parts: Vec<Part>,
-        /// What the call used at most: it may be billed, and nobody says for how much. Counts against the budget.
+        /// The most the call can have used: it may be billed, and its usage is unknown. Counts against the budget.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<Bound>,
     },
@@ -216,15 +216,15 @@ pub enum Event {
         effects: Effects,
         /// The verdict of the rules.
         verdict: Verdict,
-        /// What the tool says of it; absent where there is no such tool, or it cannot read the input.
+        /// The tool's plan for it; absent if there is no such tool, or it cannot parse the input.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan: Option<Box<Planned>>,
-        /// What rules, mode and reach said of each of its parts; absent in older journals.
+        /// How rules, mode and reach judged each of its parts; absent in older journals.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         judged: Option<Box<Judged>>,
     },
-    /// A person's yes did not fit any more when the call was about to act: a link or a file that it changes was another one
-    /// than the question showed. It has not acted, and is judged again.
+    /// A person's approval no longer applied when the call was about to act: a link, or a file that it changes, differed from
+    /// what the question showed. The call has not acted, and is judged again.
     ApprovalVoided {
         /// What it was about.
         subject: Subject,
@@ -255,7 +255,7 @@ pub enum Event {
         step: u32,
         /// Before a step's first change, or after the turn's last.
         moment: Moment,
-        /// What to bring it back by; `None` where no snapshot could be made.
+        /// The id to restore it by; `None` if no snapshot could be taken.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<String>,
         /// What it does not cover, or why there is none, in words.
@@ -267,15 +267,23 @@ pub enum Event {
         /// Which call.
         call: CallId,
     },
-    /// A call has a session of its own: a subagent's. Durable before that session is made, so that it is never made twice,
-    /// and before the call begins to wait for it.
+    /// A call is carried out by a subagent, in a session of its own. Durable before that session is created, so that it is
+    /// never created twice, and before the call begins to wait for it.
     Delegated {
         /// Which call.
         call: CallId,
-        /// The session that answers it; one that was there before where its conversation goes on.
+        /// The session that carries it out: a new one, or an existing one that is continued.
         child: SessionId,
-        /// The agent that it is run by.
+        /// The agent that runs it.
         agent: String,
+    },
+    /// A server goes on with a call as a task. Durable before the task is asked for the first time, so that whoever goes on with
+    /// the session finds out how it ended instead of calling again.
+    ServerTask {
+        /// Which call.
+        call: CallId,
+        /// What the server and its client know the task by.
+        handle: Value,
     },
     /// A call has its one result.
     CallSettled {
@@ -284,58 +292,59 @@ pub enum Event {
         /// Its outcome.
         outcome: Outcome,
     },
-    /// The user runs a command themselves. It is a call of `bash`, which starts and is settled as any call is
-    /// ([`crate::shell`]); this is its beginning, and no model made it.
+    /// The user runs a command themselves. It is a call of `bash` that no model made; it starts and is settled like any call
+    /// ([`crate::shell`]).
     UserRan {
         /// The call's id.
         call: CallId,
         /// The command.
         command: String,
-        /// Whether the model never hears of it.
+        /// Whether it is hidden from the model.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         keep_from_model: bool,
-        /// Between turns: the number that it has among them, so that it can be taken back as one of them.
+        /// Between turns: its number among the turns, so that it can be undone like one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn: Option<u32>,
-        /// Whether the workspace is put down before it.
+        /// Whether a snapshot of the workspace is taken before it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         snapshot: bool,
-        /// The message that it is run for: its command's template has the output in it. The model reads it there.
+        /// The message that it is run for, whose template includes the output. The model reads it there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<MessageId>,
     },
-    /// A command in the background is over. Recorded once, by whichever process has the session when that is known.
+    /// A background command or subagent has ended. Recorded once, by whichever process has the session when that becomes
+    /// known.
     TaskEnded {
         /// Which: the call that started it.
         task: CallId,
-        /// What came of it; its text is the end of the output.
+        /// Its outcome; the text is the end of the output.
         outcome: Outcome,
     },
-    /// Hooks were run. Where the turn waits for them ([`crate::policy::HookPolicy::gates`]), this is what it waits for, also where no hook was
-    /// concerned. An outcome as they changed it stands in the call's own event, what they added to a prompt in the prompt.
+    /// Hooks ran. If the turn waits for them ([`crate::policy::HookPolicy::gates`]), this event is what it waits for, even if no
+    /// hook applied. An outcome that they changed is in the call's own event, and text that they added to a prompt in the prompt.
     HooksRan {
         /// The step under way, or the last one.
         step: u32,
-        /// Where in the loop; of hooks that only watch, which are told of together, each run has its own.
+        /// Where in the loop. Watching hooks are recorded together, and then each run has its own point.
         point: HookPoint,
-        /// Which call it was about, if one.
+        /// Which call it was about, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
         /// Each of them, in order.
         runs: Vec<HookRun>,
-        /// What they tell the model.
+        /// Their notes to the model.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
-        /// The system prompt as they changed it, where that is another one than before.
+        /// The system prompt as they changed it, if it differs from before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         system: Option<String>,
-        /// The names of the tools that they left on offer, where these are others than before.
+        /// The names of the tools that they left, if they differ from before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tools: Option<Vec<String>>,
         /// At [`HookPoint::BeforeTool`]: the call's input as they changed it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Value>,
-        /// At [`HookPoint::BeforeTool`]: what they say of the call.
+        /// At [`HookPoint::BeforeTool`]: their verdict on the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         verdict: Option<HookVerdict>,
         /// At [`HookPoint::Stop`]: the hook that sends the model back to work.
@@ -345,7 +354,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stopped: Option<String>,
     },
-    /// The model's list of todos is another one from here on. Recorded with the outcome of the call that changed it.
+    /// The model's todo list changed. Recorded with the outcome of the call that changed it.
     Todo {
         /// All of them, in order.
         items: Vec<TodoItem>,
@@ -355,7 +364,7 @@ pub enum Event {
         /// Which step.
         step: u32,
     },
-    /// The size of the model's window became known: a local server tells it only with its first reply.
+    /// The size of the model's window became known: a local server reports it only with its first reply.
     WindowLearned {
         /// Tokens of context at which the conversation is compacted from here on.
         compact_at_tokens: u64,
@@ -371,11 +380,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<Bound>,
     },
-    /// From here on stubs, or beginning and end, represent some tool outputs. Nothing is deleted.
+    /// From here on, some tool outputs are represented by stubs, or by their beginning and end. Nothing is deleted.
     ContextPruned {
         /// The calls whose outputs these are.
         calls: Vec<CallId>,
-        /// How many bytes of each stay; absent where a stub stands for it.
+        /// How many bytes of each remain; absent if a stub represents it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to_bytes: Option<u64>,
         /// Estimated tokens of the context before.
@@ -385,7 +394,7 @@ pub enum Event {
         /// Whether that suffices, so that no summary is needed.
         suffices: bool,
     },
-    /// From here on a summary represents older messages. Nothing is deleted.
+    /// From here on, a summary represents older messages. Nothing is deleted.
     CompactionFinished {
         /// Why it was made.
         trigger: Trigger,
@@ -397,10 +406,10 @@ pub enum Event {
         tokens_before: u64,
         /// Estimated tokens of the context now.
         tokens_after: u64,
-        /// What Piton tells the model anew beside it: where it is, instructions in force.
+        /// Piton's note beside it: the environment and the current instructions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
-        /// Who was asked for it; absent where a person wrote it, and in sessions of older versions.
+        /// The model that wrote it; absent if a person wrote it, and in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked: Option<Box<SummaryCall>>,
     },
@@ -413,12 +422,12 @@ pub enum Event {
         why: Option<Why>,
         /// What went wrong, for people.
         error: String,
-        /// Who was asked for it, if anybody was.
+        /// The model that was asked for it, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked: Option<Box<SummaryCall>>,
     },
-    /// Files are about to be brought back to where they were. Durable before any is: whoever finds this without its end
-    /// brings them back again, which changes nothing where it was done.
+    /// Files are about to be restored. Durable before any is: a process that finds this event without its end restores them
+    /// again, which changes nothing that was already done.
     RewindStarted {
         /// What will be done.
         rewind: Rewind,
@@ -432,21 +441,21 @@ pub enum Event {
     RewindFinished {
         /// What was done.
         rewind: Rewind,
-        /// Files that were left as they are, relative to the workspace.
+        /// Files that were skipped, relative to the workspace.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left: Vec<String>,
-        /// From the workspace as it is now to as it was before: what would take this rewind back. `None`: files stayed.
+        /// From the workspace as it is now to as it was before, to reverse this rewind. `None`: files stayed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         back: Option<Restore>,
     },
-    /// A rewind that had begun could not be brought to its end, and is not tried again: what its files were to be brought
-    /// back from is gone, or cannot be used. The conversation stays where it was.
+    /// A rewind that had begun was abandoned: the snapshots to restore its files from are gone or unusable. It is not tried
+    /// again, and the conversation stays where it was.
     RewindAbandoned {
-        /// What was to be done.
+        /// The rewind.
         rewind: Rewind,
         /// The reason, for people.
         error: String,
-        /// The files that were to be changed. Each is as it was before or as it should be, never half of both.
+        /// The files that it would have changed. Each is either as before or as it should be, never a mix.
         #[serde(default, skip_serializing_if = "Touched::is_empty")]
         touches: Touched,
     },
@@ -457,7 +466,7 @@ pub enum Event {
     },
     /// The turn's wall-clock budget is used up.
     DeadlinePassed {},
-    /// The rest of the budget does not cover the next model call at its worst. The call was not made.
+    /// The rest of the budget does not cover the worst case of the next model call. The call was not made.
     BudgetShort {
         /// The step it would have belonged to.
         step: u32,
@@ -467,27 +476,27 @@ pub enum Event {
         /// What the call would have needed and what is left, for people.
         detail: String,
     },
-    /// The session has another title from here on.
+    /// The session's title changed.
     TitleGiven {
-        /// One line; empty for the first prompt's words again. Empty where a model was asked and no title came of it: then
-        /// only what it used is told, and the title stays as it is.
+        /// One line; empty for the title made from the first prompt. If a model was asked and gave no title, it is empty too:
+        /// then the event only records the usage, and the title stays as it is.
         title: String,
         /// Who chose it.
         by: TitledBy,
     },
-    /// What a person had allowed for the rest of the session is asked about again.
+    /// A person revoked what they had allowed for the rest of the session.
     GrantsRevoked {
-        /// The tools that it was allowed for; empty for all of them.
+        /// The tools concerned; empty for all of them.
         tools: Vec<String>,
     },
-    /// How the session is run was changed, from its next turn on. In a turn under way, mode and effort hold at once.
+    /// The session's settings changed, from its next turn on. During a turn, mode and effort apply at once.
     SettingsChanged {
-        /// What was changed; the model by its whole name.
+        /// The new values, with full model names.
         changed: Configure,
         /// Who changed it.
         by: ChangedBy,
-        /// Whether a turn was under way that goes by it from here on. Absent in older journals: there a turn kept what it
-        /// began with.
+        /// Whether a turn was in progress that follows it from here on. Absent in older journals, where a turn kept its
+        /// settings.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         at_once: bool,
     },
@@ -496,7 +505,7 @@ pub enum Event {
         /// The folder, absolute.
         workspace: String,
     },
-    /// Here stood an event that could not be read when the session was repaired. What was under way is over.
+    /// Stands for an event that could not be read when the session was repaired. Whatever was in progress has ended.
     EventLost {},
     /// The turn is over.
     TurnEnded {
@@ -504,7 +513,7 @@ pub enum Event {
         turn: u32,
         /// How it ended.
         end: TurnEnd,
-        /// Which limit or fault it was. Absent where the end says enough, and in sessions of older versions.
+        /// Which limit or fault it was. Absent if `end` says enough, and in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<Why>,
         /// Details for people.
@@ -515,24 +524,24 @@ pub enum Event {
     },
 }
 
-/// Something that was put before the model.
+/// Something that Piton read for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
     /// What it is.
     pub kind: GivenKind,
-    /// Where it is from: an absolute path.
+    /// Its source: an absolute path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The hash of the whole file, where it is known by now to the model as it is on the disk (or, of one that changed,
-    /// known to have changed).
+    /// The hash of the whole file, if the model now knows the file as it is on disk (or, for a changed file, knows that it
+    /// has changed).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// How many tokens it is, by our own estimate.
+    /// Its size in tokens, by Piton's own estimate.
     pub tokens: u64,
-    /// How many bytes of text it is, where they are counted: of instructions.
+    /// Its size in bytes of text, for instructions.
     #[serde(default, skip_serializing_if = "is_none_at_all")]
     pub bytes: usize,
-    /// What is to be said of it, in words: it was cut, it could not be read.
+    /// A remark for people: it was truncated, it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
 }
@@ -554,30 +563,32 @@ impl Given {
     }
 }
 
-/// What kind of thing was put before the model.
+/// The kind of something that Piton read for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GivenKind {
-    /// Where it is: folder, system, day.
+    /// The environment: folder, system, date.
     Environment,
     /// A file of instructions.
     Instructions,
-    /// A file that the user's words refer to.
+    /// A file that the user's message refers to.
     Reference,
-    /// A file that the model has read is another one now.
+    /// A file that the model has read has changed.
     FileChanged,
-    /// The budget is nearly spent.
+    /// The budget is nearly used up.
     BudgetNear,
-    /// There are few steps left.
+    /// Few steps are left.
     StepsNear,
-    /// A command in the background is over.
+    /// A background command or subagent has ended.
     TaskEnded,
-    /// The model's own todos, of which some are open or which a compaction made it forget.
+    /// The model's todo list, because items are open or a compaction removed it.
     Todo,
     /// The session is in plan mode.
     PlanMode,
-    /// It is so no more, though no plan was approved.
+    /// The session left plan mode without an approved plan.
     PlanModeOver,
+    /// MCP servers that came, went, or have other tools than the model was told.
+    Servers,
 }
 
 /// Where a session comes from.
@@ -587,7 +598,7 @@ pub struct Origin {
     pub session: SessionId,
     /// The position in it.
     pub seq: Seq,
-    /// The call that it answers, where it is a subagent's.
+    /// The call that it carries out, for a subagent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
 }
@@ -608,7 +619,7 @@ pub enum TitledBy {
         /// What it cost, in millionths of a US dollar, where the price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_micros: Option<u64>,
-        /// What it used at most, where it may be billed and nobody said what it used.
+        /// The most it can have used, if it may be billed and its usage is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<Bound>,
     },
@@ -637,13 +648,13 @@ pub enum Delivery {
 pub enum StepKind {
     /// Any step but the last allowed one.
     Ordinary,
-    /// The last one the limit allows: the model is told to wrap up and is offered no tools.
+    /// The last one the limit allows: the model is told to wrap up and gets no tools.
     WrapUp,
-    /// The reply before was cut at the output limit: the model is told to go on where it stopped.
+    /// The previous reply was cut at the output limit: the model is told to continue it.
     Continue,
 }
 
-/// What the rules say of a call.
+/// The verdict of the rules on a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -667,20 +678,27 @@ pub enum Subject {
     Call(CallId),
     /// The model repeats itself: let it go on? Names the last of the repeated calls.
     GoOn(CallId),
-    /// May a command that runs reach this host?
+    /// May a running command reach this host?
     Host {
-        /// The call that the command is of.
+        /// The call that the command belongs to.
         call: CallId,
-        /// The host, with its port where that is not one of the web's: `pypi.org`, `example.org:8443`.
+        /// The host, with its port unless it is one of the web's: `pypi.org`, `example.org:8443`.
         host: String,
     },
-    /// What a subagent asks, as the session that it works for tells it to clients. In no journal: the question is on
-    /// record where it is asked.
+    /// A subagent's question, as its caller's session passes it to clients. In no journal: the question is recorded in the
+    /// subagent's session.
     Child {
         /// The subagent's session.
         session: SessionId,
-        /// What it asks there.
+        /// The question's subject there.
         subject: Box<Subject>,
+    },
+    /// What an MCP server asks while a call of its tool runs. On record together with its answer.
+    Elicited {
+        /// The call.
+        call: CallId,
+        /// Counts what is asked during it, from 1.
+        number: u32,
     },
 }
 
@@ -688,7 +706,7 @@ impl Subject {
     /// The call that it is about, in the session that asks.
     pub fn call(&self) -> &CallId {
         match self {
-            Self::Call(call) | Self::GoOn(call) | Self::Host { call, .. } => call,
+            Self::Call(call) | Self::GoOn(call) | Self::Host { call, .. } | Self::Elicited { call, .. } => call,
             Self::Child { subject, .. } => subject.call(),
         }
     }
@@ -700,7 +718,7 @@ impl Subject {
 pub enum Author {
     /// The model.
     Model,
-    /// A hook, in the place of the model's.
+    /// A hook, replacing the model's.
     Hook,
 }
 
@@ -715,13 +733,13 @@ impl Author {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answerer {
-    /// A person, at whatever client.
+    /// A person, at any client.
     User,
-    /// A hook, in the place of a person.
+    /// A hook, instead of a person.
     Hook,
-    /// The rules, which allow by now what they asked about before.
+    /// The rules, which now allow what they had asked about.
     Rules,
-    /// Nobody was there to be asked.
+    /// Nobody was there to answer.
     Nobody,
 }
 
@@ -739,12 +757,12 @@ pub enum Trigger {
     Edited,
 }
 
-/// A model that was asked for a summary, and what that used.
+/// The model that was asked for a summary, and the usage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SummaryCall {
     /// `provider/model`.
     pub model: String,
-    /// How often it was asked.
+    /// The number of attempts.
     pub attempts: u32,
     /// Tokens of all these calls.
     #[serde(default)]
@@ -752,10 +770,10 @@ pub struct SummaryCall {
     /// What they cost, in millionths of a US dollar, where the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
-    /// What those of them used at most that may be billed and of which nobody said what they used.
+    /// The most that those of unknown usage can have used, if they may be billed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Bound>,
-    /// What the request was made of, where it began as the session's own requests do.
+    /// What the request was made of, if it began like the session's own requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Box<PromptContents>>,
 }
@@ -777,13 +795,13 @@ pub struct Rewind {
     pub direction: Direction,
     /// How many turns.
     pub turns: u32,
-    /// The event that the next one follows. `None`: the conversation stays as it is.
+    /// The event that the next one will follow. `None`: the conversation stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Seq>,
     /// What happens to files, in order. Empty: they stay as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<Restore>,
-    /// Whether files that somebody changed since are overwritten.
+    /// Whether to overwrite files that somebody has changed since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overwrite: bool,
 }
@@ -825,9 +843,9 @@ pub enum Direction {
 /// From one state of the workspace to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restore {
-    /// The tree that should be there.
+    /// The tree expected in the workspace.
     pub from: String,
-    /// The tree that shall be there.
+    /// The tree to restore.
     pub to: String,
 }
 
@@ -846,17 +864,17 @@ pub enum Canceller {
 pub struct Spent {
     /// Model replies.
     pub steps: u32,
-    /// Of these, those that count for the limit on steps: `turnsCount` of Neovate, where rounds of tools are free.
+    /// Of these, the ones that count toward the step limit: Neovate's `turnsCount`, where tool rounds do not count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub counted_steps: u32,
-    /// Tool calls that were run.
+    /// Tool calls that ran.
     pub calls: u32,
     /// Tokens of all model calls.
     pub usage: Usage,
     /// Money, in millionths of a US dollar; `None` when no call had a known price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
-    /// Model calls that were or may have been billed and whose cost is not known: with any, `cost_micros` is a least.
+    /// Model calls that were or may have been billed at an unknown cost: with any, `cost_micros` is a lower bound.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unpriced_calls: u32,
     /// From the turn's start to its end, in milliseconds.
@@ -900,7 +918,8 @@ impl Event {
             Self::Todo { .. } => 4,
             Self::ContextGiven { items }
                 if items.iter().any(|item| {
-                    matches!(item.kind, GivenKind::Todo | GivenKind::PlanMode | GivenKind::PlanModeOver)
+                    use GivenKind::{PlanMode, PlanModeOver, Servers, Todo};
+                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers)
                 }) =>
             {
                 4
@@ -910,6 +929,9 @@ impl Event {
             | Self::ApprovalVoided { .. }
             | Self::CallRequested { .. }
             | Self::Delegated { .. }
+            | Self::ServerTask { .. }
+            | Self::ApprovalAsked { subject: Subject::Elicited { .. }, .. }
+            | Self::ApprovalGiven { subject: Subject::Elicited { .. }, .. }
             | Self::GrantsRevoked { .. }
             | Self::MessageUnqueued { .. }
             | Self::SettingsChanged { .. }
@@ -951,7 +973,8 @@ impl Event {
                 (asked.usage, asked.cost_micros, asked.at_most)
             }
             Self::CompactionStarted { lost, .. } => (Usage::default(), None, *lost),
-            Self::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. } => return delegated.at_most,
+            Self::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. }
+            | Self::TaskEnded { outcome: Outcome { delegated: Some(delegated), .. }, .. } => return delegated.at_most,
             _ => return Bound::default(),
         };
         let mut used = Bound { tokens: usage.total(), cost_micros };
@@ -970,6 +993,7 @@ impl Event {
                 | Self::ApprovalVoided { .. }
                 | Self::CallStarted { .. }
                 | Self::Delegated { .. }
+                | Self::ServerTask { .. }
                 | Self::CallSettled { .. }
         )
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 pub enum HookPoint {
     /// The session was opened, new or again.
     SessionStart,
-    /// Somebody said something that is not yet on record.
+    /// A prompt arrived that is not recorded yet.
     Prompt,
     /// The model is about to be asked.
     BeforeModel,
@@ -89,7 +89,7 @@ impl Gates {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookVerdict {
-    /// Nobody need be asked. A rule that forbids the call still does.
+    /// No question is needed. A rule can still deny the call.
     Allow,
     /// A person is to be asked, whatever the rules say; the text tells the person why, and may be empty.
     Ask(String),

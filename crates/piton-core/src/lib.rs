@@ -10,6 +10,7 @@ pub mod ids;
 pub mod usage;
 pub mod message;
 pub mod call;
+pub mod server_tool;
 pub mod model;
 pub mod effort;
 pub mod ending;

@@ -152,7 +152,7 @@ pub enum FinishReason {
     Length,
     /// The provider's filter cut it, or it refused.
     ContentFilter,
-    /// The provider paused it, since its own tools take long: asked again, it goes on from there.
+    /// The provider paused it because its own tools take long; asked again, it continues.
     Paused,
     /// The provider reported a failure after it had begun.
     Error,

@@ -89,7 +89,7 @@ pub struct Reply {
     /// The provider's id for this answer, for support requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// What was odd about the answer but did not spoil it: an event that could not be read and was left out.
+    /// Parts of the stream that could not be read and were skipped, without spoiling the reply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

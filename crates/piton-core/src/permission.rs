@@ -137,11 +137,11 @@ pub struct Judged {
     /// Whether commands ran in a sandbox.
     #[serde(default, skip_serializing_if = "is_false")]
     pub confined: bool,
-    /// What was said of each part.
+    /// The judgement of each part.
     pub parts: Vec<PartSaid>,
 }
 
-/// What was said of one part, in a few words.
+/// The judgement of one part, in a few words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartSaid {
     /// The part.

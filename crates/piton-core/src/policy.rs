@@ -14,6 +14,7 @@ use crate::permission::{PermissionMode, Reach, Rules};
 use crate::progress::NoProgress;
 use crate::reference::{ReferenceSizes, Style};
 use crate::retry::RetryPolicy;
+use crate::server_tool;
 use crate::truncate::OutputCut;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -60,9 +61,13 @@ pub struct Policy {
     /// What becomes of calls that these rules would ask about.
     #[serde(default, rename = "permission_mode", skip_serializing_if = "is_usual")]
     pub mode: PermissionMode,
-    /// Whether secrets were left in what was recorded and sent.
+    /// Whether secrets were recorded and sent without redaction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unredacted: bool,
+    /// Whether the turn waits for the session's subagents in the background before it ends: nobody is there after it to be told
+    /// of their end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_subagents: bool,
     /// Whether a snapshot of the workspace is taken before each step that may change it, so that the turn can be undone.
     #[serde(default)]
     pub snapshots: bool,
@@ -353,6 +358,7 @@ impl Policy {
             sandbox: SandboxMode::Off,
             sandbox_backend: None,
             unredacted: false,
+            waits_for_subagents: false,
             net: Vec::new(),
             mode: PermissionMode::default(),
             snapshots: false,
@@ -372,7 +378,7 @@ impl Default for StepPolicy {
 impl CallPolicy {
     /// Whether the model is offered this tool, as far as that was chosen.
     pub fn enables(&self, tool: &str) -> bool {
-        self.enabled.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool))
+        self.enabled.as_ref().is_none_or(|tools| server_tool::is_chosen(tools, tool))
     }
 }
 

@@ -157,9 +157,9 @@ pub enum Decision {
     Deny(Option<String>),
     /// These words to each question of an inquiry, in order; no words: the default of that question.
     Answered(Vec<Vec<String>>),
-    /// Nobody is there to be asked.
+    /// Nobody is there to answer.
     Unattended,
-    /// Nobody answered an inquiry in the time that it has.
+    /// Nobody answered an inquiry in time.
     Expired,
 }
 

@@ -4,7 +4,7 @@
 //! Another face with lines of its own is another file like this one.
 
 use crate::call::Effects;
-use crate::client::{Mark, Published};
+use crate::client::{Mark, Published, ServerNow};
 use crate::event::{Configure, Event, Record};
 use crate::ids::SessionId;
 use serde::Serialize;
@@ -18,9 +18,13 @@ pub fn hello(piton: &str) -> Value {
     json!({"type": "hello", "stream": VERSION, "piton": piton})
 }
 
-/// The line with which a session is opened here: which it is, and the agent that runs it.
-pub fn opened(session: &SessionId, agent: &str) -> Value {
-    json!({"type": "opened", "session": session, "agent": agent})
+/// The line with which a session is opened here: which it is, the agent that runs it and, where there are any, its MCP servers.
+pub fn opened(session: &SessionId, agent: &str, servers: &[ServerNow]) -> Value {
+    let mut line = json!({"type": "opened", "session": session, "agent": agent});
+    if !servers.is_empty() {
+        line["servers"] = json!(servers);
+    }
+    line
 }
 
 /// The line behind that of a record, for programs that do not look into every change of how a session is run.
@@ -88,7 +92,7 @@ mod tests {
         let changed = Configure { agent: Some("plan".into()), ..Configure::default() };
         let changed = Event::SettingsChanged { changed, by: ChangedBy::User, at_once: false };
         let changed = Published::Recorded(Arc::new(Record { seq: 8, at_ms: 80, event: changed }));
-        let said = [hello("0.1.0"), opened(&"ses_1".into(), "build")].map(|line| Some(line.to_string()));
+        let said = [hello("0.1.0"), opened(&"ses_1".into(), "build", &[])].map(|line| Some(line.to_string()));
         let told = [line(&recorded), line(&live), line(&changed), beside(&changed).map(|line| line.to_string())];
         assert_eq!(beside(&recorded), None);
         let lines: Vec<String> = said.into_iter().chain(told).flatten().collect();

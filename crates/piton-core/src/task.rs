@@ -1,26 +1,29 @@
-//! Commands in the background: a call that has its outcome and goes on. Each is a task, named as the call that started it.
+//! Commands and subagents in the background: a call that has its outcome and goes on. Each is a task, named as the call that started it.
 //!
 //! ```text
 //!   CallSettled { outcome.task: began } ──► Task ──TaskEnded──► over, not told ──► told: with the next step, or read
 //! ```
 //!
 //! A task is the session's and no turn's: it holds on every branch, and an undo ends none. What the model knows of it belongs to
-//! the branch it was started on. Whether its process lives is known to the runner alone, see `piton_tools::runner`.
+//! the branch it was started on. Whether a command's process lives is known to the runner alone, see `piton_tools::runner`; a
+//! subagent's session is its own journal, and goes on in whichever process has its caller's.
 
-use crate::call::Outcome;
+use crate::call::{BackgroundAgent, Outcome};
 use crate::event::{Event, Record};
-use crate::ids::{CallId, TimeMs};
+use crate::ids::{CallId, SessionId, TimeMs};
 
 /// Tasks that are over, and were told, of which the newest are kept.
 const MOST_OVER: usize = 64;
 
-/// A command in the background.
+/// A command or a subagent in the background.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     /// Its name: the call that started it.
     pub id: CallId,
-    /// What runs.
+    /// What runs: the command, or the agent and its work in a few words.
     pub command: String,
+    /// The subagent that is at work, where it is no command.
+    pub subagent: Option<Box<BackgroundAgent>>,
     /// Whether the model wants to be told of its end, also where it is at rest.
     pub notify: bool,
     /// When it was on record.
@@ -41,6 +44,11 @@ impl Task {
     /// Whether it goes on.
     pub fn is_running(&self) -> bool {
         self.outcome.is_none()
+    }
+
+    /// Whether it is a subagent at work.
+    pub fn is_subagent_at_work(&self) -> bool {
+        self.is_running() && self.subagent.is_some()
     }
 }
 
@@ -67,6 +75,7 @@ impl Tasks {
                     self.0.push(Task {
                         id: call.clone(),
                         command: began.command.clone(),
+                        subagent: began.subagent.clone(),
                         notify: began.notify,
                         started_ms: record.at_ms,
                         is_of_this_boot: true,
@@ -118,6 +127,22 @@ impl Tasks {
         self.0.iter().find(|task| task.id == *id)
     }
 
+    /// The newest that this subagent's session works for.
+    pub fn find_subagent(&self, session: &SessionId) -> Option<&Task> {
+        let is_meant = |task: &&Task| task.subagent.as_ref().is_some_and(|subagent| subagent.session == *session);
+        self.0.iter().rev().find(is_meant)
+    }
+
+    /// The subagents that are at work.
+    pub fn subagents_at_work(&self) -> impl Iterator<Item = (&Task, &BackgroundAgent)> {
+        self.running().filter_map(|task| Some((task, task.subagent.as_deref()?)))
+    }
+
+    /// The commands that run.
+    pub fn commands(&self) -> impl Iterator<Item = &Task> {
+        self.running().filter(|task| task.subagent.is_none())
+    }
+
     /// Those that run.
     pub fn running(&self) -> impl Iterator<Item = &Task> {
         self.0.iter().filter(|task| task.is_running())
@@ -137,4 +162,10 @@ impl Tasks {
             !is_forgotten
         });
     }
+}
+
+/// What people read of the end of one: `background command c1_0 is over: …`.
+pub fn over(task: &CallId, outcome: &Outcome, how: &str) -> String {
+    let what = if outcome.metadata.get("agent").is_some() { "subagent" } else { "command" };
+    format!("background {what} {task} {how}: {}", outcome.title)
 }

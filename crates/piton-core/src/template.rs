@@ -27,6 +27,8 @@ pub enum Piece {
     Text(String),
     /// A command for the shell, whose output takes its place.
     Shell(String),
+    /// Text of somebody else's, such as a server's: nothing in it refers to files.
+    Given(String),
 }
 
 /// What a place is filled with.
@@ -370,7 +372,7 @@ mod tests {
             let all = pieces(template, said, places);
             let code = all.into_iter().find_map(|piece| match piece {
                 Piece::Shell(code) => Some(code),
-                Piece::Text(_) => None,
+                Piece::Text(_) | Piece::Given(_) => None,
             });
             code.unwrap()
         };

@@ -21,6 +21,8 @@
 //! there are such hooks: `Compacted` and `BeforeModel` stand before `CallingModel`, `BeforeCompaction` before `Compacting`,
 //! and `Checking` before an `Ending` that completes the turn: from there hooks may lead back to `NextStep`. Calls have
 //! their gates in `batch.rs`.
+//! `AwaitingSubagents` stands before both where the turn's policy says so, as long as subagents in the background are at work:
+//! their ends lead back to `NextStep`.
 //! `Opening` stands before any phase of a turn, the first that a process starts or resumes: nothing of it moves before the
 //! hooks at a session's start have run there.
 //! `Sealing` stands before `Ending` where the workspace was put down in the turn and has to be once more.
@@ -121,6 +123,8 @@ enum Phase {
     BeforeCompaction(Trigger, AfterCompaction),
     /// The context is being compacted.
     Compacting(Trigger, AfterCompaction),
+    /// The model has said all it wanted; subagents in the background are still at work, and the turn waits for them.
+    AwaitingSubagents,
     /// The model has said all it wanted, and hooks are asked whether the turn may end.
     Checking,
     /// The turn is over but for a last snapshot of the workspace.
@@ -248,6 +252,7 @@ impl State {
             | Phase::AskingToGoOn(..)
             | Phase::BeforeCompaction(..)
             | Phase::Compacting(..)
+            | Phase::AwaitingSubagents
             | Phase::Checking
             | Phase::Sealing(_) => None,
         }
@@ -277,6 +282,8 @@ impl State {
             | Phase::StepOver(_)
             | Phase::Stuck(_)
             | Phase::CompactionNeeded(..)
+            // Each is watched below.
+            | Phase::AwaitingSubagents
             | Phase::Ending(_) => vec![],
         };
         jobs.extend(self.shell_job());
@@ -584,14 +591,27 @@ impl State {
         self.batch()?.plan(id)
     }
 
-    /// The subagent's session that answers this open call, once that is on record.
+    /// The subagent's session that answers this open call, once that is on record, or that this call has left at work.
     pub fn child(&self, id: &CallId) -> Option<&SessionId> {
-        self.batch()?.child(id)
+        let left = || {
+            let task = self.work.tasks.find(id).filter(|task| task.is_running())?;
+            task.subagent.as_ref().map(|subagent| &subagent.session)
+        };
+        self.batch().and_then(|batch| batch.child(id)).or_else(left)
     }
 
-    /// The subagents' sessions whose calls are open.
+    /// The subagents' sessions that are at work: for open calls, and in the background.
     pub fn children(&self) -> impl Iterator<Item = &SessionId> {
-        self.batch().into_iter().flat_map(Batch::children)
+        let left = self.work.tasks.subagents_at_work().map(|(_, subagent)| &subagent.session);
+        self.batch().into_iter().flat_map(Batch::children).chain(left)
+    }
+
+    /// How many subagents the turn waits for that have been left at work.
+    pub fn awaited_subagents(&self) -> usize {
+        match self.phase.opened() {
+            Phase::AwaitingSubagents => self.work.tasks.subagents_at_work().count(),
+            _ => 0,
+        }
     }
 
     /// Whether a call of this session was ever answered by this subagent's session, or is to be.
@@ -801,9 +821,9 @@ impl Phase {
                 | Event::GrantsRevoked { .. }
                 | Event::WorkspaceMoved { .. }
                 | Event::ContextGiven { .. }
-                | Event::TaskEnded { .. }
                 | Event::UserRan { .. },
             ) => phase,
+            (phase, event @ Event::TaskEnded { .. }) => work.task_ended(phase, event),
             (phase, Event::WindowLearned { compact_at_tokens }) => work.learn(phase, *compact_at_tokens),
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (Phase::Idle | Phase::Held | Due, Event::RewindFinished { rewind, .. }) => work.rewound(rewind, record.seq),
@@ -843,9 +863,7 @@ impl Phase {
             (RunningTools(batch, after), event) if event.is_about_calls() => {
                 work.remember_grant(&batch, event, record.at_ms);
                 work.note_call(event, &batch, record.seq, record.at_ms);
-                work.turn.note_snapshot(event);
-                work.turn.pay(event);
-                work.turn.note_delegated(event);
+                work.turn.note_of_calls(event);
                 work.settle(batch.apply(event, work.epoch, record.at_ms), after, record.seq)
             }
             (phase, event @ Event::SnapshotTaken { .. }) if !matches!(phase, Sealing(_)) => work.put_down(phase, event),
@@ -918,6 +936,7 @@ impl Phase {
             | Event::SnapshotTaken { .. }
             | Event::CallStarted { .. }
             | Event::Delegated { .. }
+            | Event::ServerTask { .. }
             | Event::CallSettled { .. }
             | Event::TaskEnded { .. }
             | Event::UserRan { .. }
@@ -993,6 +1012,7 @@ impl Phase {
             Self::AskingToGoOn(call, _) => Self::Stuck(call),
             // Its hooks hear that the session is opened again.
             Self::Compacted { attempt } => work.pass_before_model(attempt),
+            Self::AwaitingSubagents => work.await_subagents(),
             // The clock was set back: the wait is as long as it was meant to be, whatever the hour.
             Self::BackingOff { attempt, since_ms, until_ms } if now_ms < since_ms => {
                 let until_ms = now_ms.saturating_add(until_ms.saturating_sub(since_ms));
@@ -1021,6 +1041,7 @@ impl Phase {
             | Self::CompactionNeeded(..)
             | Self::BeforeCompaction(..)
             | Self::Compacting(..)
+            | Self::AwaitingSubagents
             | Self::Checking => work.end(ending.clone()),
             Self::StepOver(After::End(ending)) => Self::StepOver(After::End(ending)),
             Self::StepOver(_) => Self::StepOver(After::End(ending.clone())),

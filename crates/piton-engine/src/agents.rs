@@ -3,12 +3,14 @@
 
 pub mod file;
 
+use crate::skills::Skills;
 use piton_core::call::ToolSpec;
 use piton_core::configure::{BUILD, PLAN};
 use piton_core::effort::Effort;
 use piton_core::hidden;
 use piton_core::permission::{Action, PermissionMode, Rule, Rules, Voice};
 use piton_core::policy::Policy;
+use piton_core::server_tool;
 use piton_tools::subagent::GENERAL;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,6 +38,10 @@ pub struct Agent {
     pub effort: Option<Effort>,
     /// Its most steps in one turn.
     pub max_steps: Option<u32>,
+    /// Whether a call of it returns at once, and it works in the background.
+    pub background: bool,
+    /// Whether it works in a git worktree of its own.
+    pub worktree: bool,
     /// The skills that it is given from the beginning, by their names.
     pub skills: Vec<String>,
     /// Whether it can be called.
@@ -66,8 +72,8 @@ impl Agent {
 
     /// Whether it is offered a tool, as far as it is up to the agent.
     pub fn takes(&self, tool: &str) -> bool {
-        self.tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool))
-            && !self.without.iter().any(|name| name == tool)
+        self.tools.as_ref().is_none_or(|tools| server_tool::is_chosen(tools, tool))
+            && !self.without.iter().any(|name| server_tool::is_meant(name, tool))
     }
 
     /// The mode that calls are judged in where it is at work: its own only where that is stricter.
@@ -79,9 +85,16 @@ impl Agent {
     pub(crate) fn narrow(&self, policy: &mut Policy, tools: &[ToolSpec]) {
         narrow(&mut policy.permission, &self.rules);
         if self.tools.is_some() || !self.without.is_empty() {
-            let names = tools.iter().map(|spec| &spec.name);
-            let left = names.filter(|name| self.takes(name) && policy.calls.enables(name)).cloned().collect();
+            let is_of_server = |name: &&String| name.starts_with(server_tool::PREFIX);
+            let own = tools.iter().map(|spec| &spec.name).filter(|name| !is_of_server(name));
+            // Tools of servers are not all known yet: they are chosen by what names them.
+            let of_servers = self.tools.as_ref().or(policy.calls.enabled.as_ref()).into_iter().flatten();
+            let all = own.chain(of_servers.filter(is_of_server));
+            let left = all.filter(|name| self.takes(name) && policy.calls.enables(name)).cloned().collect();
             policy.calls.enabled = Some(left);
+            for tool in self.without.iter().filter(is_of_server) {
+                policy.permission.0.push(Rule { voice: Voice::Repository, ..Rule::of(tool.as_str(), Action::Deny) });
+            }
         }
         policy.steps.max = [policy.steps.max, self.max_steps].into_iter().flatten().min();
     }
@@ -159,6 +172,18 @@ impl Agents {
         self.0.retain(|other| other.name != agent.name);
         self.0.push(Arc::new(agent));
         self.0.sort_by(|one, other| one.name.cmp(&other.name));
+        self
+    }
+
+    /// The same, where the agents of a plugin name its skills without its name.
+    #[must_use]
+    pub fn with_skills_of_plugins(mut self, skills: &Skills) -> Self {
+        for agent in &mut self.0 {
+            let Some((plugin, _)) = agent.name.split_once(':') else { continue };
+            let own = |name: &String| Some(format!("{plugin}:{name}")).filter(|name| skills.get(name).is_some());
+            let named = agent.skills.iter().map(|name| own(name).unwrap_or_else(|| name.clone())).collect();
+            Arc::make_mut(agent).skills = named;
+        }
         self
     }
 

@@ -44,8 +44,8 @@ pub(crate) struct Bus {
 #[derive(Debug, Clone)]
 struct Standing {
     now: Now,
-    /// What its subagents want, as its clients hear it.
-    of_children: Vec<Wanted>,
+    /// What its subagents and servers want, as its clients hear it.
+    of_others: Vec<Wanted>,
     /// Why nothing more is told, once that is so.
     closed: Option<Closed>,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Listener {
 impl Bus {
     /// A bus without listeners, of a journal that ends here.
     pub(crate) fn new(state: &State, durable_seq: Seq, firewall: Firewall) -> Self {
-        let standing = Standing { now: Now::of(state, durable_seq), of_children: Vec::new(), closed: None };
+        let standing = Standing { now: Now::of(state, durable_seq), of_others: Vec::new(), closed: None };
         Self {
             ring: broadcast::Sender::new(RING),
             standing: Arc::new(Mutex::new(standing)),
@@ -107,8 +107,8 @@ impl Bus {
         let before = std::mem::take(&mut standing.now);
         let wanted = before.wanted.clone();
         standing.now = Now::of(state, seq).after(before);
-        let of_children = standing.of_children.clone();
-        standing.now.wanted.extend(of_children);
+        let of_others = standing.of_others.clone();
+        standing.now.wanted.extend(of_others);
         self.tell_wanted(&wanted, &standing.now.wanted);
     }
 
@@ -117,31 +117,31 @@ impl Bus {
         let is_of = |wanted: &Wanted| matches!(&wanted.subject, Subject::Child { session, .. } if session == child);
         let mut standing = self.lock();
         let before = standing.now.wanted.clone();
-        standing.of_children.retain(|wanted| !is_of(wanted));
-        standing.of_children.extend(wanted.iter().cloned());
+        standing.of_others.retain(|wanted| !is_of(wanted));
+        standing.of_others.extend(wanted.iter().cloned());
         standing.now.wanted.retain(|wanted| !is_of(wanted));
         standing.now.wanted.extend(wanted);
         self.tell_wanted(&before, &standing.now.wanted);
     }
 
-    /// A subagent wants this, too.
-    pub(crate) fn child_wants_more(&self, wanted: Vec<Wanted>) {
+    /// A subagent or a server wants this, too.
+    pub(crate) fn wants_more(&self, wanted: Vec<Wanted>) {
         let mut standing = self.lock();
         let before = standing.now.wanted.clone();
         for wanted in wanted {
             if !before.contains(&wanted) {
-                standing.of_children.push(wanted.clone());
+                standing.of_others.push(wanted.clone());
                 standing.now.wanted.push(wanted);
             }
         }
         self.tell_wanted(&before, &standing.now.wanted);
     }
 
-    /// A subagent does not want this any more.
-    pub(crate) fn child_wants_less(&self, subject: &Subject) {
+    /// They do not want this any more.
+    pub(crate) fn no_longer_wants(&self, subject: &Subject) {
         let mut standing = self.lock();
         let before = standing.now.wanted.clone();
-        standing.of_children.retain(|wanted| wanted.subject != *subject);
+        standing.of_others.retain(|wanted| wanted.subject != *subject);
         standing.now.wanted.retain(|wanted| wanted.subject != *subject);
         self.tell_wanted(&before, &standing.now.wanted);
     }
@@ -275,7 +275,7 @@ impl Listener {
         }
         let missed = std::mem::take(&mut self.missed);
         self.ready.extend((missed > 0).then_some(Published::Missed { fragments: missed }));
-        let Some(Standing { now, closed, of_children: _ }) = self.joined.take() else { return Ok(()) };
+        let Some(Standing { now, closed, of_others: _ }) = self.joined.take() else { return Ok(()) };
         let wanted: Vec<Published> = now.wanted.iter().cloned().map(Published::Wanted).collect();
         self.ready.push_back(Published::Now(Box::new(now)));
         self.ready.extend(wanted);

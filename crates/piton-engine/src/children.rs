@@ -17,6 +17,7 @@ use crate::family::DEPTH;
 use crate::handle::{Asking, Handle};
 use crate::settings::Settings;
 use crate::store::StoreError;
+use crate::worktree::{Kept, Worktree};
 use async_trait::async_trait;
 use piton_core::budget::Used;
 use piton_core::call::{Delegated, Outcome, Status};
@@ -24,20 +25,28 @@ use piton_core::client::{Prompt, Published, Report, Request, Want, Wanted};
 use piton_core::configure::Configure;
 use piton_core::ending::Why;
 use piton_core::event::{Event, Record, Subject, TurnEnd};
-use piton_core::ids::SessionId;
+use piton_core::ids::{CallId, SessionId};
+use piton_core::message::Role;
 use piton_core::permission::PermissionMode;
 use piton_core::question::QuestionBlock;
 use piton_core::turn::State;
 use piton_tools::executor::OutputSink;
+use piton_tools::host::Subordinates;
 use piton_tools::subagent::NAME;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// How often it is looked whether somebody is there who can answer.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether one in the background has begun here.
+const BEGINS_WITHIN: Duration = Duration::from_millis(10);
 
 type AtWorkHere = HashMap<SessionId, (Handle, Option<PermissionMode>)>;
 
@@ -46,6 +55,14 @@ pub(crate) struct Children {
     sessions: Arc<dyn Opens>,
     /// Each with the mode of its own agent.
     at_work: Mutex<AtWorkHere>,
+    /// Those in the background that this process has had at work, by the calls that began them.
+    background: Mutex<HashMap<CallId, InBackground>>,
+}
+
+/// One in the background.
+struct InBackground {
+    stop: CancellationToken,
+    over: watch::Receiver<Option<Outcome>>,
 }
 
 /// One of them, until this is dropped.
@@ -63,7 +80,7 @@ impl Drop for AtWork<'_> {
 
 impl Children {
     pub(crate) fn of(sessions: Arc<dyn Opens>) -> Self {
-        Self { sessions, at_work: Mutex::default() }
+        Self { sessions, at_work: Mutex::default(), background: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, AtWorkHere> {
@@ -135,8 +152,8 @@ impl Children {
 fn tell(published: &Published, order: &Order, output: &OutputSink) {
     match published {
         Published::Now(now) => order.bus.child_wants(&order.child, marked(now.wanted.clone(), order)),
-        Published::Wanted(wanted) => order.bus.child_wants_more(marked(vec![wanted.clone()], order)),
-        Published::Withdrawn(subject) => order.bus.child_wants_less(&of_child(subject.clone(), order)),
+        Published::Wanted(wanted) => order.bus.wants_more(marked(vec![wanted.clone()], order)),
+        Published::Withdrawn(subject) => order.bus.no_longer_wants(&of_child(subject.clone(), order)),
         Published::Recorded(record) => {
             if let Event::CallRequested { plan: Some(plan), .. } = &record.event {
                 output.push(&format!("{}\n", plan.title));
@@ -165,9 +182,34 @@ fn marked(wanted: Vec<Wanted>, order: &Order) -> Vec<Wanted> {
 impl Nursery for Children {
     async fn serve(&self, order: &Order, stop: &CancellationToken, output: &OutputSink) -> Outcome {
         let mut outcome = self.come_to(order, stop, output).await;
-        outcome.delegated = used(&self.sessions.records(&order.child).await, order);
+        let records = self.sessions.records(&order.child).await;
+        outcome.delegated = used(&records, order);
+        if let Some(kept) = left_behind(self.isolated(order, &records)).await {
+            outcome.text.push_str(&kept.words());
+            if let Some(facts) = outcome.metadata.as_object_mut() {
+                let Kept { path, branch, files } = kept;
+                facts.insert("worktree".to_owned(), json!({"path": path, "branch": branch, "files": files}));
+            }
+        }
         let unfinished = unfinished(&outcome).map(|end| format!(" (not finished: {end})")).unwrap_or_default();
         outcome.titled(format!("{NAME} {}: {}{unfinished}", order.agent, order.title))
+    }
+
+    async fn attend(&self, task: &CallId, order: &Order, stop: &CancellationToken) -> Outcome {
+        let (ended, over) = watch::channel(None);
+        let known = InBackground { stop: stop.clone(), over };
+        self.background.lock().unwrap_or_else(PoisonError::into_inner).insert(task.clone(), known);
+        let mut outcome = self.serve(order, stop, &OutputSink::none()).await;
+        if !outcome.metadata.is_object() {
+            outcome.metadata = json!({"session": order.child, "agent": order.agent});
+        }
+        // Whoever waits for it is told here, and everybody else by the event.
+        drop(ended.send(Some(Outcome { delegated: None, ..outcome.clone() })));
+        outcome
+    }
+
+    fn subordinates(self: Arc<Self>) -> Arc<dyn Subordinates> {
+        self
     }
 
     fn ask(&self, child: &SessionId, request: Request) -> Option<Asking> {
@@ -198,7 +240,71 @@ impl Nursery for Children {
     }
 }
 
+#[async_trait]
+impl Subordinates for Children {
+    async fn so_far(&self, session: &SessionId) -> String {
+        so_far(session, &State::fold(&self.sessions.records(session).await))
+    }
+
+    async fn over(&self, task: &CallId) -> Outcome {
+        let mut over = self.known(task, |known| known.over.clone()).await;
+        loop {
+            if let Some(outcome) = over.borrow_and_update().clone() {
+                return outcome;
+            }
+            if over.changed().await.is_err() {
+                return Outcome::new(Status::Interrupted, "[interrupted] Piton lost sight of this subagent.");
+            }
+        }
+    }
+
+    async fn stop(&self, task: &CallId) {
+        self.known(task, |known| known.stop.cancel()).await;
+    }
+}
+
+impl fmt::Debug for Children {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Children").finish_non_exhaustive()
+    }
+}
+
+/// How far a subagent is, for the model that has left it at work.
+fn so_far(session: &SessionId, state: &State) -> String {
+    let said = state.transcript().filter(|message| message.role == Role::Assistant).map(|message| message.prose());
+    let said = said.filter(|words| !words.trim().is_empty()).last();
+    let spent = state.spent();
+    let (steps, calls) = (plural(spent.steps, "step"), plural(spent.calls, "call"));
+    let said = said.map_or_else(|| "It has said nothing yet.".to_owned(), |words| format!("It said last:\n{words}"));
+    format!("[{session} is at work: {steps} and {calls} done, {} tokens used]\n{said}", spent.usage.total())
+}
+
+fn plural(count: u32, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 impl Children {
+    /// Its worktree, where it works in one, or shall.
+    fn isolated(&self, order: &Order, records: &[Record]) -> Option<Worktree> {
+        let worktree = self.sessions.worktree(order);
+        let is_isolated = match records.first().map(|record| &record.event) {
+            Some(Event::SessionStarted { workspace, .. }) => worktree.holds(Path::new(workspace)),
+            _ => order.worktree && !order.goes_on,
+        };
+        is_isolated.then_some(worktree)
+    }
+
+    /// Something of one in the background, once it is at work here: after a restart that takes a moment.
+    async fn known<T>(&self, task: &CallId, of: impl Fn(&InBackground) -> T) -> T {
+        loop {
+            let found = self.background.lock().unwrap_or_else(PoisonError::into_inner).get(task).map(&of);
+            match found {
+                Some(found) => return found,
+                None => tokio::time::sleep(BEGINS_WITHIN).await,
+            }
+        }
+    }
+
     async fn come_to(&self, order: &Order, stop: &CancellationToken, output: &OutputSink) -> Outcome {
         let _place = tokio::select! {
             place = order.kin.place() => place,
@@ -209,14 +315,20 @@ impl Children {
         if let Some(report) = Awaited::ended(&records, &order.message()) {
             return outcome(&report, order);
         }
-        let (settings, refused) = match settings(order).await {
-            Ok(settings) => (settings, None),
+        let isolated = self.isolated(order, &records);
+        let made = async { Ok((settings(order).await?, workspace(isolated.clone(), stop).await?)) };
+        let (mut settings, place, refused) = match made.await {
+            Ok((settings, place)) => (settings, place, None),
             // Whatever is under way in there is ended by its caller's.
-            Err(why) => (order.caller.settings.clone(), Some(why)),
+            Err(why) => (order.caller.settings.clone(), None, Some(why)),
         };
+        if let Some(place) = &place {
+            isolate(&mut settings, order, place);
+        }
         let stop = if refused.is_some() { &stopped() } else { stop };
         // Told to stop, it is only opened where there is something to stop.
-        let handle = match self.sessions.open(order, settings, !stop.is_cancelled()).await {
+        let place = place.unwrap_or_else(|| order.workspace.clone());
+        let handle = match self.sessions.open(order, &place, settings, !stop.is_cancelled()).await {
             Ok(handle) => handle,
             Err(EngineError::Journal(StoreError::NotFound { .. })) if !order.goes_on => {
                 return not_begun(order, refused);
@@ -245,6 +357,29 @@ impl Children {
         }
         outcome
     }
+}
+
+/// The folder of its worktree, made where it is not there yet. One that is told to stop makes none.
+async fn workspace(worktree: Option<Worktree>, stop: &CancellationToken) -> Result<Option<PathBuf>, String> {
+    let Some(worktree) = worktree.filter(|_| !stop.is_cancelled()) else { return Ok(None) };
+    let made = tokio::task::spawn_blocking(move || worktree.open().map(Some)).await;
+    made.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+/// What of its worktree is kept when it is over.
+async fn left_behind(worktree: Option<Worktree>) -> Option<Kept> {
+    let worktree = worktree?;
+    tokio::task::spawn_blocking(move || worktree.close()).await.ok().flatten()
+}
+
+/// It works in this folder instead of its caller's, of which the snapshots are.
+fn isolate(settings: &mut Settings, order: &Order, place: &Path) {
+    settings.snapshots = None;
+    let (theirs, own) = (order.workspace.to_string_lossy(), place.to_string_lossy());
+    settings.environment_note = settings.environment_note.take().map(|note| {
+        let note = note.replace(&*theirs, &own);
+        format!("{note}\nThis is a git worktree of your own, on a branch of its own. Leave the repository in {theirs} alone.")
+    });
 }
 
 /// How its session is run. The model may have to be looked for, with its key.

@@ -5,7 +5,7 @@
 //!   system prompt, tools             the same bytes for the whole session
 //!   first message                    [environment] [instructions] what the user said [files]
 //!   …
-//!   before a step, where due         [instructions of a folder that was touched] [files that changed] [budget]
+//!   before a step, where due         [instructions of a folder that was touched] [files that changed] [budget] [servers that changed]
 //! ```
 //!
 //! All of it is appended and recorded with the event that carries it ([`piton_core::event::Event::ContextGiven`] says
@@ -16,10 +16,13 @@ mod files;
 mod instructions;
 mod notes;
 mod references;
+mod resources;
+mod servers;
 mod system;
 
 pub use self::environment::environment_note;
 pub use self::instructions::{Instructions, NAMES, Piece, instructions_note};
 pub(crate) use self::notes::{Notes, remember_files, remember_given};
 pub use self::references::{References, Resolved};
+pub(crate) use self::servers::{ServerNotes, servers_now};
 pub use self::system::{SYSTEM_PROMPT, SYSTEM_PROMPT_VERSION, system_prompt};

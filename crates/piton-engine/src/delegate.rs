@@ -7,6 +7,7 @@ use crate::error::EngineError;
 use crate::family::Kin;
 use crate::handle::{Asking, Handle};
 use crate::settings::Settings;
+use crate::worktree::Worktree;
 use async_trait::async_trait;
 use piton_core::budget::{Budget, Used};
 use piton_core::call::Outcome;
@@ -16,10 +17,10 @@ use piton_core::ids::{CallId, MessageId, SessionId};
 use piton_core::inquiry::planning;
 use piton_core::permission::PermissionMode;
 use piton_tools::executor::OutputSink;
-use piton_tools::host::Delegate;
-use piton_tools::subagent::NAME;
+use piton_tools::host::{Delegate, Subordinates};
+use piton_tools::subagent::{NAME, OUTPUT, STOP};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +43,10 @@ pub(crate) struct Order {
     /// The model that the caller wants it to have.
     pub(crate) model: Option<String>,
     pub(crate) caller: Caller,
+    /// The folder that the caller works in.
     pub(crate) workspace: PathBuf,
+    /// Whether it is to work in a git worktree of its own.
+    pub(crate) worktree: bool,
     /// Its own place in the family.
     pub(crate) kin: Kin,
     /// Whoever hears the caller hears what it wants.
@@ -64,8 +68,18 @@ impl Order {
 /// Opens the sessions of subagents.
 #[async_trait]
 pub(crate) trait Opens: Send + Sync {
-    /// A handle on the session. One that is not there is made, where it may be; one that is there must be the caller's own.
-    async fn open(&self, order: &Order, settings: Settings, may_begin: bool) -> Result<Handle, EngineError>;
+    /// A handle on the session. One that is not there is made, where it may be, to work in this folder; one that is there must be
+    /// the caller's own.
+    async fn open(
+        &self,
+        order: &Order,
+        workspace: &Path,
+        settings: Settings,
+        may_begin: bool,
+    ) -> Result<Handle, EngineError>;
+
+    /// Its worktree, whether or not it has one.
+    fn worktree(&self, order: &Order) -> Worktree;
 
     /// What is on record of a session; nothing where there is none.
     async fn records(&self, child: &SessionId) -> Vec<Record>;
@@ -76,6 +90,12 @@ pub(crate) trait Opens: Send + Sync {
 pub(crate) trait Nursery: Send + Sync {
     /// Has the session answer: makes it, goes on with it, or looks up how it ended.
     async fn serve(&self, order: &Order, stop: &CancellationToken, output: &OutputSink) -> Outcome;
+
+    /// Has the session of a subagent in the background answer: whoever asks for it hears of its end ([`Subordinates`]).
+    async fn attend(&self, task: &CallId, order: &Order, stop: &CancellationToken) -> Outcome;
+
+    /// Those in the background, as tools see them.
+    fn subordinates(self: Arc<Self>) -> Arc<dyn Subordinates>;
 
     /// Asks something of a session that is at work here. `None`: it is not.
     fn ask(&self, child: &SessionId, request: Request) -> Option<Asking>;
@@ -148,7 +168,7 @@ pub(crate) fn settings(agent: &Agent, caller: Caller, model: Option<&str>, may_c
     settings.system = words.collect::<Vec<_>>().join("\n\n").into();
     let offers_itself = agent.tools.as_ref().is_some_and(|tools| tools.iter().any(|tool| tool == NAME));
     if !may_call || !offers_itself {
-        settings.tools = settings.tools.without(NAME);
+        settings.tools = settings.tools.without(NAME).without(OUTPUT).without(STOP);
     }
     // Nobody approves of its plan: it answers its caller.
     settings.tools = settings.tools.without(planning::TOOL);
@@ -156,8 +176,11 @@ pub(crate) fn settings(agent: &Agent, caller: Caller, model: Option<&str>, may_c
     policy.mode = agent.mode_within(mode);
     agent.narrow(policy, &settings.tools.specs());
     policy.budget = left;
+    // Its caller reads its last words: there is nobody to be told of anything afterwards.
+    policy.waits_for_subagents = true;
     // What the root's answer must come to is not asked of those who work for it.
     settings.hooks.retain(|hook| hook.demand().is_none());
     settings.titles = None;
+    settings.subagent = Some(agent.name.clone());
     Ok(settings)
 }

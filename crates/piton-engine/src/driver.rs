@@ -29,6 +29,7 @@ mod line;
 mod recorder;
 mod recovery;
 mod rewind;
+mod servers;
 mod spans;
 mod tasks;
 mod unqueue;
@@ -36,6 +37,7 @@ mod watch;
 
 use self::line::Line;
 use self::recorder::Recorder;
+use self::servers::ServersWatched;
 use self::watch::Watch;
 use crate::bus::Bus;
 use crate::clock::World;
@@ -44,10 +46,10 @@ use crate::delegate::Nursery;
 use crate::error::{CompactError, EngineError};
 use crate::family::Kin;
 use crate::hosts::Hosts;
-use crate::inbox::{Asked, Asker, Askers, Requests};
+use crate::inbox::{Asked, Asker, Askers, Requests, WeakInbox};
 use crate::jobs::{
-    End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SideJob, Step, compacted, goodbye, show, take_up,
-    watched, window_learned, with_reminders,
+    End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SessionTree, SideJob, Step, compacted, goodbye,
+    show, take_up, watched, window_learned, with_reminders,
 };
 use crate::prompt::Prompts;
 use crate::settings::Settings;
@@ -81,6 +83,8 @@ pub(crate) struct Setup {
     pub(crate) firewall: Firewall,
     pub(crate) bus: Bus,
     pub(crate) requests: Requests,
+    /// The way back to this driver, for calls that run.
+    pub(crate) inbox: WeakInbox,
     pub(crate) nursery: Arc<dyn Nursery>,
     pub(crate) kin: Kin,
 }
@@ -112,6 +116,8 @@ pub(crate) struct Driver {
     /// How the turns to come are run, where that was changed while one is under way.
     next_settings: Option<Settings>,
     watch: Watch,
+    /// Who tells of the session's MCP servers, once these were started.
+    servers_watched: ServersWatched,
 }
 
 /// Whether the driver starts anything new.
@@ -137,14 +143,15 @@ impl Driver {
             firewall,
             bus,
             requests,
+            inbox,
             nursery,
             kin,
         } = setup;
         // What it has used so far is known to all of its family before anybody of them goes on.
         kin.begin(stored.id(), session.used(), &session.policy().budget);
-        let (family, workspace) = ((nursery, kin), Path::new(session.workspace()));
+        let (tree, workspace) = (SessionTree { nursery, kin }, Path::new(session.workspace()));
         let (asks, hosts) = Hosts::new();
-        let services = Services::new(settings, world, stored, ledger, (firewall, bus, asks), family, workspace);
+        let services = Services::new(settings, world, stored, ledger, (firewall, bus, inbox, asks), tree, workspace);
         Self {
             memory: Memory::new(prompts, notes, &services.settings, &session),
             services,
@@ -158,6 +165,7 @@ impl Driver {
             line: Line::new(),
             hosts,
             next_settings: None,
+            servers_watched: None,
         }
     }
 
@@ -175,8 +183,10 @@ impl Driver {
         loop {
             match self.requests.next().await? {
                 Asked::Close => return None,
-                Asked::LeaveWhenAnswered => self.askers.leave_when_answered(),
+                Asked::LeaveWhenAnswered => self.leave_when_answered(),
                 Asked::Request(request, asker) => return Some((request, asker)),
+                // No call runs yet.
+                Asked::Record(..) => {}
             }
         }
     }
@@ -211,6 +221,7 @@ impl Driver {
             self.begin_ahead().await;
             self.commit().await?;
             self.start_ready();
+            self.start_servers();
             self.answer_waiters();
             self.hosts.tell_durable();
             let is_busy = self.session.is_in_turn()
@@ -299,12 +310,13 @@ impl Driver {
         let record = self.recorder.stage(event, self.services.world.now_ms());
         self.jobs.forget_ready();
         let child = match &record.event {
-            Event::CallSettled { call, .. } => self.session.child(call).cloned(),
+            Event::CallSettled { call, .. } | Event::TaskEnded { task: call, .. } => self.session.child(call).cloned(),
             _ => None,
         };
         self.session.apply(&record);
         self.memory.prompts.hear(&record);
         self.memory.notes.hear(&record);
+        self.memory.servers.hear(&record);
         let (session, services, frames) = (&self.session, &self.services, &self.memory.frames);
         if !services.hooks.is_empty() {
             self.watch.note(&record, session, &services.hooks, || services.hook_context(session, frames));
@@ -314,6 +326,10 @@ impl Driver {
             Event::DeadlinePassed {} => self.pause(false),
             Event::ApprovalGiven { subject: Subject::Host { call, host }, decision, .. } => {
                 self.hosts.answered(call, host, decision.is_yes());
+            }
+            Event::StepFinished { .. } if self.session.awaited_subagents() > 0 => {
+                let subagents = self.session.awaited_subagents();
+                self.services.bus.live(Live::SubagentsAwaited { subagents });
             }
             Event::CallSettled { call, outcome } => {
                 self.hosts.over(call);
@@ -339,7 +355,7 @@ impl Driver {
 
     /// Tells the session's family what it has used, where that has changed; `child` has answered the call that is settled.
     fn count(&self, event: &Event, child: Option<&SessionId>) {
-        let (kin, session) = (&self.services.kin, &self.session);
+        let (kin, session) = (&self.services.tree.kin, &self.session);
         match event {
             Event::TurnStarted { policy, .. } | Event::TurnResumed { policy, .. } => {
                 kin.begin(session.id(), session.used(), &policy.budget);
@@ -351,9 +367,9 @@ impl Driver {
             | Event::CompactionFailed { .. } => {
                 kin.uses(session.id(), session.used());
             }
-            // Whatever the outcome says of it, its call is over.
-            Event::CallSettled { .. } => {
-                if let Some(child) = child {
+            // Whatever the outcome says of it, its call is over; unless it works on in the background.
+            Event::CallSettled { .. } | Event::TaskEnded { .. } => {
+                if let Some(child) = child.filter(|child| !session.children().any(|open| open == *child)) {
                     kin.uses(session.id(), session.used());
                     kin.forget(child);
                 }
@@ -473,8 +489,10 @@ impl Driver {
             let watched = watched(&self.context());
             self.record_all(watched);
         }
-        let Self { recorder, services, session, .. } = self;
+        let Self { recorder, services, session, servers_watched, .. } = self;
         recorder.close(&services.bus, &session, services.world.now_ms()).await;
+        drop(servers_watched);
+        servers::close(&services).await;
         services.bus.close(Closed::Left);
     }
 }

@@ -11,18 +11,22 @@ use crate::family::Kin;
 use crate::firewall;
 use crate::fork::{self, ForkError};
 use crate::handle::{Handles, Here, Line};
+use crate::in_process::{EnginePlugin, OrderError, Registered, Running};
 use crate::inbox::Inbox;
 use crate::prompt::Prompts;
 use crate::store::sqlite::index::{Index, IndexError};
-use crate::store::sqlite::{SessionDir, SqliteStore};
+use crate::store::sqlite::{SessionDir, SqliteStore, has_run_nothing, is_held};
 use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
+use crate::worktree::Worktree;
 use async_trait::async_trait;
 use piton_core::client::{Closed, Request};
 use piton_core::event::{Event, Origin, Record};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::turn;
 use piton_tools::ledger::FileLedger;
+use piton_tools::private;
 use piton_tools::snapshot::{self, SnapshotError, Snapshots};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::Instrument;
@@ -41,6 +45,7 @@ pub struct Engine {
     world: World,
     /// The sessions that are open in this process, for [`Engine::attach`].
     handles: Arc<Handles>,
+    plugins: Registered,
 }
 
 impl Engine {
@@ -50,12 +55,18 @@ impl Engine {
         Self::over(Arc::new(SqliteStore::new(&data_dir)), data_dir)
     }
 
-    /// The same over another store; what is not kept in it, such as snapshots, lies in the data folder.
+    /// The same over another store; what a store does not hold, such as snapshots, is in the data folder.
     pub fn over(store: Arc<dyn Store>, data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), store, world: World::system(), handles: Arc::default() }
+        Self {
+            data_dir: data_dir.into(),
+            store,
+            world: World::system(),
+            handles: Arc::default(),
+            plugins: Registered::default(),
+        }
     }
 
-    /// Where its sessions are kept.
+    /// The store that holds its sessions.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
@@ -65,12 +76,25 @@ impl Engine {
         self.store.read(id, 1, usize::MAX).await
     }
 
-    /// The same, by other time and chance than the system's.
+    /// The same, with a clock and randomness other than the system's.
     pub fn in_world(self, world: World) -> Self {
         Self { world, ..self }
     }
 
-    /// Its time and chance.
+    /// The same with a plugin. It begins with [`Engine::start`].
+    #[must_use]
+    pub fn plugin(mut self, plugin: impl EnginePlugin + 'static) -> Self {
+        self.plugins.add(Arc::new(plugin));
+        self
+    }
+
+    /// Begins the plugins, each after those that it depends on. What they bring is added to the settings of a session by
+    /// [`Running::add_to`].
+    pub async fn start(&self) -> Result<Running, OrderError> {
+        self.plugins.start().await
+    }
+
+    /// Its clock and randomness.
     pub fn world(&self) -> &World {
         &self.world
     }
@@ -83,6 +107,11 @@ impl Engine {
     /// Where sessions lie, one folder each.
     pub fn sessions_dir(&self) -> PathBuf {
         self.data_dir.join("sessions")
+    }
+
+    /// Where sessions lie that were thrown away.
+    pub(crate) fn trash_dir(&self) -> PathBuf {
+        self.data_dir.join("trash")
     }
 
     /// The folder of one session.
@@ -111,7 +140,7 @@ impl Engine {
         self.create_as(self.world.session_id(), None, workspace, settings, Kin::default()).await
     }
 
-    /// Starts the session of this id, which works for another where a parent is named.
+    /// Starts the session with this id, as a subagent's if a parent is given.
     pub(crate) async fn create_as(
         &self,
         id: SessionId,
@@ -137,12 +166,12 @@ impl Engine {
         Ok(self.drive(&id, log, (session, memory), staged, settings, kin))
     }
 
-    /// Opens a session again. What was under way goes on with the next prompt, or with [`Handle::go_on`].
+    /// Resumes a session. An interrupted turn continues with the next prompt, or with [`Handle::go_on`].
     pub async fn resume(&self, id: &SessionId, settings: Settings) -> Result<Handle, EngineError> {
         self.resume_as(id, None, settings, Kin::default()).await
     }
 
-    /// The same, in another workspace from here on where one is given: the one before was moved or is gone.
+    /// The same, from here on in another workspace if one is given, because the previous one was moved or is gone.
     pub async fn resume_in(
         &self,
         id: &SessionId,
@@ -171,8 +200,8 @@ impl Engine {
         Ok(self.drive(id, log, (session, memory), moved.into_iter().collect(), settings, kin))
     }
 
-    /// A handle on a session, wherever it runs: the driver that it has in this process, or a new one where nobody runs
-    /// it; where another process does, the way there, and the settings are not used.
+    /// A handle on a session, wherever it runs: its driver in this process, a new driver if no process runs it, or a
+    /// connection to the process that does; in that case the settings are not used.
     pub async fn attach(&self, id: &SessionId, settings: Settings) -> Result<Handle, EngineError> {
         self.attach_as(id, settings, Kin::default()).await
     }
@@ -196,7 +225,7 @@ impl Engine {
         }
     }
 
-    /// A handle on a session that another process runs; `None` where nobody does.
+    /// A handle on a session that another process runs; `None` if none does.
     pub async fn join(&self, id: &SessionId) -> Result<Option<Handle>, EngineError> {
         let stored = self.stored(id);
         match RemoteSession::open(&stored).await? {
@@ -205,8 +234,8 @@ impl Engine {
         }
     }
 
-    /// Makes a session that goes on from where this one was, `at` the end of a turn or, without, at its last. The other
-    /// session is only read; it may be at work.
+    /// Creates a session that continues from this one, `at` the end of a turn, by default its last. The original is only
+    /// read; it may be running.
     pub async fn fork(&self, id: &SessionId, at: Option<Seq>) -> Result<SessionId, ForkError> {
         fork::fork(&self.stored(id), at, &self.world).await
     }
@@ -243,6 +272,7 @@ impl Engine {
             firewall,
             bus: bus.clone(),
             requests,
+            inbox: inbox.weak(),
             nursery: Arc::new(Children::of(Arc::new(self.clone()))),
             kin,
         };
@@ -254,6 +284,21 @@ impl Engine {
         handle
     }
 
+    /// Puts aside what a power cut has left of a session that has run nothing: into the trash, since what is damaged may hold words.
+    fn put_aside(&self, id: &SessionId) -> bool {
+        /// More power cuts than anybody has.
+        const MOST: u32 = 100;
+        let left = self.session_dir(id);
+        if is_held(&left) || !has_run_nothing(&left) {
+            return false;
+        }
+        let trash = self.trash_dir();
+        let names = (0..MOST).map(|cut| if cut == 0 { id.clone() } else { SessionId(format!("{id}_{cut}")) });
+        let aside = names.map(|name| SessionDir::new(&trash, &name)).find(|aside| !aside.root().exists());
+        let made = private::make_folder(&trash).is_ok();
+        aside.is_some_and(|aside| made && fs::rename(left.root(), aside.root()).is_ok())
+    }
+
     /// Who opens a journal here.
     pub(crate) fn opening(&self, shares_runtime: bool) -> Opening {
         Opening::in_world(&self.world, shares_runtime)
@@ -262,24 +307,41 @@ impl Engine {
 
 #[async_trait]
 impl Opens for Engine {
-    async fn open(&self, order: &Order, settings: Settings, may_begin: bool) -> Result<Handle, EngineError> {
-        let Order { child, parent, workspace, kin, goes_on, .. } = order;
+    async fn open(
+        &self,
+        order: &Order,
+        workspace: &Path,
+        settings: Settings,
+        may_begin: bool,
+    ) -> Result<Handle, EngineError> {
+        let Order { child, parent, kin, goes_on, .. } = order;
         if *goes_on {
             let of = self.store.summary(child).await?.parent;
             if !of.is_some_and(|of| of.session == parent.session && of.call.is_some()) {
                 return Err(EngineError::NotAtWork(child.clone()));
             }
         }
-        match self.attach_as(child, settings.clone(), kin.clone()).await {
-            Err(EngineError::Journal(StoreError::NotFound { .. })) if may_begin && !goes_on => {
-                let handle =
-                    self.create_as(child.clone(), Some(parent.clone()), workspace, settings, kin.clone()).await?;
-                // For people who look at it later; it need not wait for that.
-                drop(handle.ask(Request::Rename { title: order.title.clone() }));
-                Ok(handle)
-            }
-            opened => opened,
+        let found = self.attach_as(child, settings.clone(), kin.clone()).await;
+        let is_nothing =
+            matches!(&found, Err(EngineError::Journal(StoreError::NotFound { .. } | StoreError::Damaged { .. })));
+        if !is_nothing || !may_begin || *goes_on {
+            return found;
         }
+        let create = || self.create_as(child.clone(), Some(parent.clone()), workspace, settings.clone(), kin.clone());
+        // A process that was killed before its first commit has left a folder in which nothing is recorded, and the id is free; a
+        // power cut leaves one that cannot be read.
+        let handle = match create().await {
+            Err(EngineError::Journal(StoreError::Taken { .. })) if self.put_aside(child) => create().await?,
+            Err(EngineError::Journal(StoreError::Taken { .. })) => return found,
+            created => created?,
+        };
+        // For people who look at it later; it need not wait for that.
+        drop(handle.ask(Request::Rename { title: order.title.clone() }));
+        Ok(handle)
+    }
+
+    fn worktree(&self, order: &Order) -> Worktree {
+        Worktree::new(&self.data_dir, &order.child, &order.workspace, Arc::clone(&order.caller.settings.env))
     }
 
     async fn records(&self, child: &SessionId) -> Vec<Record> {
@@ -287,7 +349,7 @@ impl Opens for Engine {
     }
 }
 
-/// What is kept of a session's events beside its state.
+/// What else is folded from a session's events.
 #[derive(Default)]
 struct Memory {
     prompts: Prompts,
@@ -300,7 +362,7 @@ impl Fold for Memory {
         *self = Self::default();
     }
 
-    /// What was asked was asked on every branch: providers keep it in their caches.
+    /// Requests count on every branch, since providers keep them in their caches.
     fn hear(&mut self, record: &Record, counts: bool) {
         self.prompts.hear(record);
         if counts {
@@ -310,8 +372,8 @@ impl Fold for Memory {
     }
 }
 
-/// Runs a session, and lets other processes in from the first request on: a session that is over sooner need not be
-/// found. The socket closes before the journal's lock is given up, and those who follow hear the last of it.
+/// Runs a session and accepts other processes from the first request on: a session that ends sooner need not be
+/// reachable. The socket closes before the journal's lock is released, and followers receive everything.
 async fn run(mut driver: Driver, served: Served) {
     let _last_word = LastWord(served.bus.clone());
     let Some(first) = driver.first_request().await else { return driver.leave().await };
@@ -321,7 +383,7 @@ async fn run(mut driver: Driver, served: Served) {
     driver.leave().await;
 }
 
-/// Tells whoever listens that nothing more comes, also where the driver panicked.
+/// Tells subscribers that nothing more comes, even if the driver panicked.
 struct LastWord(Bus);
 
 impl Drop for LastWord {

@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn what_was_left_running_stays_with_its_session() {
         let (ours, theirs, call) = (SessionId::from("ses_1"), SessionId::from("ses_2"), CallId::from("c1_0"));
-        let began = Some(TaskBegan { command: "serve".into(), notify: true });
+        let began = Some(TaskBegan { command: "serve".into(), notify: true, subagent: None });
         let news = TaskNews { task: call.clone(), began, read_to: 0, is_over: false };
         let (session, workspace, version) = (ours.clone(), "/w".into(), "0".into());
         let events = [

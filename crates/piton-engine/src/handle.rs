@@ -1,8 +1,8 @@
-//! A session as its clients hold it: everything that can be asked of it, and all that it tells.
+//! A session as its clients see it: everything they can ask of it, and everything it publishes.
 //!
-//! A [`Handle`] can be cloned and used from several places at once. Every verb is a [`Request`]: it is under way as soon
-//! as the method is called, and the future that comes back brings only the answer. The driver ends when the last handle
-//! is dropped or [`Handle::close`] is called, and leaves a journal that another process resumes.
+//! A [`Handle`] can be cloned and used from several places at once. Every verb is a [`Request`]: it starts as soon
+//! as the method is called, and the returned future only waits for the answer. The driver ends when the last handle
+//! is dropped or [`Handle::close`] is called, and leaves a journal that another process can resume.
 
 use crate::bus::{Attending, Bus, Listener};
 use crate::clock::World;
@@ -36,7 +36,7 @@ pub struct Handle {
     pub(crate) line: Line,
 }
 
-/// Where a session runs, as far as its clients have to know.
+/// Where a session runs, as far as its clients need to know.
 #[derive(Clone)]
 pub(crate) enum Line {
     /// Its driver is a task of this process.
@@ -59,7 +59,7 @@ impl Here {
     }
 }
 
-/// The sessions that are open in this process, as long as somebody holds them: one driver for each.
+/// The sessions that are open in this process, as long as a handle exists: one driver each.
 #[derive(Debug, Default)]
 pub(crate) struct Handles {
     open: Mutex<HashMap<SessionId, Weak>>,
@@ -67,7 +67,7 @@ pub(crate) struct Handles {
     pub(crate) attaching: tokio::sync::Mutex<()>,
 }
 
-/// A handle that does not keep its driver.
+/// A handle that does not keep its driver alive.
 #[derive(Debug)]
 struct Weak {
     here: std::sync::Weak<Here>,
@@ -85,7 +85,7 @@ impl Handles {
         open.insert(handle.id().clone(), weak);
     }
 
-    /// Another handle on a session that is open here, and is not being left.
+    /// Another handle on a session that is open here and not closing.
     pub(crate) fn get(&self, id: &SessionId) -> Option<Handle> {
         let open = self.lock();
         let Weak { here, stored, workspace } = open.get(id)?;
@@ -106,7 +106,7 @@ impl Handles {
     }
 }
 
-/// A place where everything is heard that a session tells.
+/// Receives everything that a session publishes.
 pub struct Subscription(Source);
 
 enum Source {
@@ -115,7 +115,7 @@ enum Source {
 }
 
 impl Subscription {
-    /// Whether everything published so far has been heard.
+    /// Whether everything published so far has been received.
     pub fn is_drained(&self) -> bool {
         match &self.0 {
             Source::Here { listener, .. } => listener.is_drained(),
@@ -123,8 +123,8 @@ impl Subscription {
         }
     }
 
-    /// Says whether somebody listens here who can answer what the session wants. As long as nobody does, anywhere, what
-    /// would have to be asked is refused, unless the session's settings say that somebody will come.
+    /// Says whether this subscriber can answer the session's questions. While no subscriber can, anything that needs a
+    /// question is refused, unless the session's settings say that somebody will come.
     pub fn attend(&mut self, attends: bool) {
         match &mut self.0 {
             Source::Here { bus, attending, .. } if attends => {
@@ -135,10 +135,10 @@ impl Subscription {
         }
     }
 
-    /// The next thing there is to hear: first the records from the wanted position on, then [`Published::Now`], what the
-    /// session wants of its clients and [`Published::CaughtUp`], then what happens. The last is [`Published::Closed`],
-    /// when the session is closed here or its process has left; `None` comes behind it. Fails only when the journal had to be read and could not be. May be dropped half-way and
-    /// called again.
+    /// The next item: first the records from the requested position on, then [`Published::Now`], the session's open
+    /// questions and [`Published::CaughtUp`], then live events. The last is [`Published::Closed`], when the session is
+    /// closed here or its process has left; after it comes `None`. Fails only if the journal cannot be read when needed.
+    /// May be dropped half-way and called again.
     pub async fn next(&mut self) -> Result<Option<Published>, StoreError> {
         match &mut self.0 {
             Source::Here { listener, .. } => listener.next().await,
@@ -152,22 +152,22 @@ impl Subscription {
 pub enum Resumed {
     /// Nothing: a new session, or one whose last turn had ended.
     AtRest,
-    /// A turn that was cut off; it goes on with the next prompt or with [`Handle::go_on`].
+    /// An interrupted turn; it continues with the next prompt or with [`Handle::go_on`].
     MidTurn,
 }
 
-/// A request that is under way, whether or not anybody waits for its answers.
+/// A request in progress, whether or not anyone waits for its answers.
 pub struct Asking(UnboundedReceiver<inbox::Answer>);
 
 /// A prompt that is durable.
 pub struct Said {
-    /// Where it is on record.
+    /// Its position in the journal.
     pub accepted: Accepted,
     asking: Asking,
 }
 
 impl Asking {
-    /// The next answer. A prompt has two: [`Reply::Accepted`], and [`Reply::Ended`] where that was wanted.
+    /// The next answer. A prompt has two: [`Reply::Accepted`] and, if requested, [`Reply::Ended`].
     pub async fn next(&mut self) -> Result<Reply, EngineError> {
         self.0.recv().await.unwrap_or(Err(EngineError::Closed))
     }
@@ -181,7 +181,7 @@ impl Said {
 }
 
 impl Handle {
-    /// A handle on a session that another process runs; `None` where that process is just leaving it.
+    /// A handle on a session that another process runs; `None` if that process is just leaving it.
     pub(crate) async fn there(stored: Stored, remote: RemoteSession) -> Result<Option<Self>, EngineError> {
         let now = match Asking(remote.ask(Request::Look {})).next().await {
             Ok(Reply::Seen(now)) => now,
@@ -205,7 +205,7 @@ impl Handle {
         self.stored.id()
     }
 
-    /// Where the session is kept.
+    /// The store that holds the session.
     pub fn store(&self) -> &Arc<dyn Store> {
         self.stored.store()
     }
@@ -220,12 +220,12 @@ impl Handle {
         &self.workspace
     }
 
-    /// The position of the first event since the session was opened here, or reached where it runs: 1 for a new one.
+    /// The position of the first event since the session was opened or joined here: 1 for a new one.
     pub fn opened_at(&self) -> Seq {
         self.opened_at
     }
 
-    /// What a session was found to be in the middle of when it was resumed, or reached where it runs.
+    /// What the session was in the middle of when it was resumed or joined.
     pub fn resumed(&self) -> Resumed {
         self.resumed
     }
@@ -235,7 +235,7 @@ impl Handle {
         &self.grants
     }
 
-    /// The process that runs the session, where that is another one.
+    /// The process that runs the session, if it is another one.
     pub fn elsewhere(&self) -> Option<u32> {
         match &self.line {
             Line::Here(_) => None,
@@ -243,7 +243,7 @@ impl Handle {
         }
     }
 
-    /// Asks for something. It is under way from here on; the answers arrive in what comes back.
+    /// Sends a request. It is in progress from here on; its answers arrive through the returned value.
     pub fn ask(&self, request: Request) -> Asking {
         match &self.line {
             Line::Here(here) => {
@@ -256,12 +256,12 @@ impl Handle {
         }
     }
 
-    /// Says something and waits for the end of the turn that answers it. During a turn it steers that turn.
+    /// Sends a prompt and waits for the end of the turn that answers it. During a turn, it steers that turn.
     pub async fn prompt(&self, text: &str) -> Result<Report, EngineError> {
         self.send(vec![Part::text(text)], Delivery::Steer).await
     }
 
-    /// Says something and waits for the end of the turn that answers it.
+    /// Sends a prompt and waits for the end of the turn that answers it.
     pub async fn send(&self, parts: Vec<Part>, delivery: Delivery) -> Result<Report, EngineError> {
         let delivery = match delivery {
             Delivery::Steer => When::Steer,
@@ -274,8 +274,8 @@ impl Handle {
         }
     }
 
-    /// Says something, and returns when it is durable. Under an id of the caller's, a prompt that is repeated is not
-    /// heard twice, and waits for the same turn.
+    /// Sends a prompt and returns when it is durable. With an id of the caller's, a repeated prompt is ignored and waits
+    /// for the same turn.
     pub async fn say(&self, prompt: Prompt) -> Result<Said, EngineError> {
         let mut asking = self.ask(Request::Prompt(prompt));
         match asking.next().await? {
@@ -284,13 +284,13 @@ impl Handle {
         }
     }
 
-    /// Goes on with a turn that was cut off, and waits for its end.
+    /// Continues an interrupted turn and waits for its end.
     pub async fn go_on(&self) -> Result<Report, EngineError> {
         ended(self.ask(Request::GoOn {}).next().await?)
     }
 
-    /// Stops the turn under way: the model's stream is closed, running tools are ended, the rest is answered. Brings the
-    /// report of the turn; `None` where the session was at rest.
+    /// Stops the current turn: closes the model's stream, ends running tools and answers the rest. Returns the turn's
+    /// report; `None` if no turn was running.
     pub fn cancel(&self) -> impl Future<Output = Result<Option<Report>, EngineError>> + Send + use<> {
         let mut asking = self.ask(Request::Cancel {});
         async move {
@@ -301,8 +301,8 @@ impl Handle {
         }
     }
 
-    /// Takes a message back that waits and that no step has read, or all of them, and brings what was said in each. Behind
-    /// a [`Handle::cancel`] that is under way none of them is read any more.
+    /// Takes back a queued message that no step has read, or all of them, and returns their content. After a
+    /// [`Handle::cancel`] has started, no step reads them any more.
     pub fn unqueue(
         &self,
         message: Option<MessageId>,
@@ -316,20 +316,20 @@ impl Handle {
         }
     }
 
-    /// Finishes the call that runs, and starts nothing new before [`Handle::unpause`]; a cancel, or the end of the
-    /// turn's time, ends that too. It is not on record: a session that is resumed is not paused. Brings whether the
-    /// session is paused now.
+    /// Finishes the running call and starts nothing new before [`Handle::unpause`]; a cancel or the turn's time limit also
+    /// ends the pause. It is not recorded: a resumed session is not paused. Returns whether the session is paused
+    /// now.
     pub fn pause(&self) -> impl Future<Output = Result<bool, EngineError>> + Send + use<> {
         state(self.ask(Request::Pause {}))
     }
 
-    /// Goes on where [`Handle::pause`] held it.
+    /// Continues after [`Handle::pause`].
     pub fn unpause(&self) -> impl Future<Output = Result<bool, EngineError>> + Send + use<> {
         state(self.ask(Request::Continue {}))
     }
 
-    /// What taking back the last `turns` turns would do; or with [`Direction::Redo`], bringing back what was taken back
-    /// last. Changes nothing.
+    /// Reports what undoing the last `turns` turns would do or, with [`Direction::Redo`], redoing the last undo. Changes
+    /// nothing.
     pub async fn plan_rewind(&self, direction: Direction, turns: u32, scope: Scope) -> Result<Plan, RewindError> {
         match self.ask(Request::Plan { direction, turns, scope }).next().await {
             Ok(Reply::Planned(plan)) => Ok(*plan),
@@ -337,7 +337,7 @@ impl Handle {
         }
     }
 
-    /// Does what was planned. What somebody changed since stays as it is, unless `overwrite` is set in it.
+    /// Carries out a planned rewind. Files that somebody has changed since stay, unless `overwrite` is set in it.
     pub async fn rewind(&self, rewind: Rewind) -> Result<Rewound, RewindError> {
         match self.ask(Request::Rewind { rewind }).next().await {
             Ok(Reply::Rewound(rewound)) => Ok(rewound),
@@ -345,7 +345,7 @@ impl Handle {
         }
     }
 
-    /// Makes room in the context between turns: a summary takes the place of all but the newest steps.
+    /// Compacts the conversation, between turns: a summary replaces all but the newest steps.
     pub async fn compact(&self, compact: Compact) -> Result<Compacted, CompactError> {
         match self.ask(Request::Compact(compact)).next().await {
             Ok(Reply::Compacted(compacted)) => Ok(compacted),
@@ -353,8 +353,8 @@ impl Handle {
         }
     }
 
-    /// Answers an open question, and brings the position of the answer in the journal. Where the question is not open,
-    /// the error names the answer that counts; where it is another one by now, the answer is refused.
+    /// Answers an open question and returns the answer's position in the journal. If the question is not open, the error
+    /// names the answer that counted; if the question has changed, the answer is refused.
     pub fn answer(&self, answer: Answer) -> impl Future<Output = Result<Seq, EngineError>> + Send + use<> {
         let mut asking = self.ask(Request::Answer(answer));
         async move {
@@ -368,7 +368,7 @@ impl Handle {
         }
     }
 
-    /// Gives the session a title; an empty one stands for the words of its first prompt.
+    /// Renames the session; an empty title restores the one made from its first prompt.
     pub async fn rename(&self, title: &str) -> Result<Seq, EngineError> {
         match self.ask(Request::Rename { title: title.to_owned() }).next().await? {
             Reply::Renamed { seq } => Ok(seq),
@@ -376,7 +376,7 @@ impl Handle {
         }
     }
 
-    /// Changes model, permission mode, effort or tools. Mode and effort hold from the next step on, the rest from the next turn on.
+    /// Changes model, permission mode, effort or tools. Mode and effort apply from the next step on, the rest from the next turn on.
     pub async fn configure(&self, changed: Configure) -> Result<Configured, EngineError> {
         match self.ask(Request::Configure(changed)).next().await? {
             Reply::Configured(configured) => Ok(configured),
@@ -384,8 +384,8 @@ impl Handle {
         }
     }
 
-    /// Runs a command of the user's own, at rest or beside a turn, and brings what came of it. Unless it is kept from the
-    /// model, the model reads that with its next request.
+    /// Runs a command of the user's own, between turns or beside one, and returns its outcome. The model reads it with its
+    /// next request, unless it is hidden from the model.
     pub async fn shell(&self, command: &str, keep_from_model: bool) -> Result<Outcome, EngineError> {
         let request = Request::Shell { command: command.to_owned(), keep_from_model };
         match self.ask(request).next().await? {
@@ -394,7 +394,7 @@ impl Handle {
         }
     }
 
-    /// Makes a session that goes on from where this one was, `at` the end of a turn or, without, at its last.
+    /// Creates a session that continues from this one, `at` the end of a turn, by default its last.
     pub async fn fork(&self, at: Option<Seq>) -> Result<SessionId, EngineError> {
         match self.ask(Request::Fork { at }).next().await? {
             Reply::Forked { session } => Ok(session),
@@ -402,7 +402,7 @@ impl Handle {
         }
     }
 
-    /// Listens, from this position of the journal on (1 is the beginning).
+    /// Subscribes from this position of the journal on (1 is the beginning).
     pub fn subscribe(&self, from_seq: Seq) -> Subscription {
         let stored = self.stored.clone();
         Subscription(match &self.line {
@@ -414,8 +414,8 @@ impl Handle {
         })
     }
 
-    /// Announces that this process leaves as soon as its own prompts are answered: no turn is begun then for what others
-    /// have said through the control socket. It stays queued for whoever opens the session next.
+    /// Announces that this process will leave once its own prompts are answered: it then starts no turn for prompts that
+    /// others have sent through the control socket. They stay queued for the next process that opens the session.
     pub fn leave_when_answered(&self) {
         if let Line::Here(here) = &self.line {
             // A closed session has been left.
@@ -423,8 +423,8 @@ impl Handle {
         }
     }
 
-    /// Leaves the session in good order: stops what runs, closes the journal, updates the list of sessions. A session
-    /// that another process runs goes on there.
+    /// Closes the session in good order: stops what is running, closes the journal, updates the list of sessions. A session
+    /// that another process runs continues there.
     pub async fn close(self) {
         let Line::Here(here) = &self.line else { return };
         drop(here.inbox.put(Asked::Close));
@@ -451,7 +451,7 @@ async fn state(mut asking: Asking) -> Result<bool, EngineError> {
     }
 }
 
-/// A new id for something that a user says.
+/// A new id for a user's message.
 pub fn new_message_id() -> MessageId {
     World::system().message_id()
 }

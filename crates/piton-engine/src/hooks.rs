@@ -88,6 +88,11 @@ pub trait Hook: Send + Sync {
         None
     }
 
+    /// Whether it is asked in the session of a subagent, or in any other.
+    fn serves(&self, _is_subagent: bool) -> bool {
+        true
+    }
+
     /// Whether it is asked about calls of this tool.
     fn concerns(&self, _tool: &str) -> bool {
         true
@@ -266,6 +271,8 @@ pub struct HookContext {
     pub model: String,
     /// What is run without asking.
     pub unasked: Unasked,
+    /// The agent that the session is run by, where it is a subagent's.
+    pub subagent: Option<String>,
 }
 
 /// What is run without asking, besides reading.

@@ -11,9 +11,11 @@ use crate::error::{CompactError, EngineError};
 use crate::store::StoreError;
 use piton_core::call::Outcome;
 use piton_core::client::{Accepted, Compacted, Reply, Report, Request};
+use piton_core::event::Event;
 use piton_core::ids::{CallId, MessageId, Seq};
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::oneshot;
 
 /// What the driver answers.
 pub(crate) type Answer = Result<Reply, EngineError>;
@@ -22,6 +24,8 @@ pub(crate) type Answer = Result<Reply, EngineError>;
 pub(crate) enum Asked {
     /// A client wants something.
     Request(Request, Asker),
+    /// A call that runs wants this on record, and to know when it is durable.
+    Record(Vec<Event>, oneshot::Sender<()>),
     /// Leave, without stopping anything, once every client of this process has its answer.
     LeaveWhenAnswered,
     /// Stop what runs, and leave.
@@ -120,7 +124,7 @@ impl Requests {
         let unread = std::iter::from_fn(|| self.0.try_recv().ok());
         let asker = |asked| match asked {
             Asked::Request(_, asker) => Some(asker),
-            Asked::Close | Asked::LeaveWhenAnswered => None,
+            Asked::Close | Asked::LeaveWhenAnswered | Asked::Record(..) => None,
         };
         unread.filter_map(asker).collect()
     }
@@ -136,6 +140,8 @@ pub(crate) struct Askers {
     owed: Vec<(Asker, Answer)>,
     /// Who waits for a compaction between turns.
     compacting: Option<Asker>,
+    /// Calls that wait for something to be durable.
+    recorded: Vec<oneshot::Sender<()>>,
     /// Who waits for the end of a command of their own.
     commands: Vec<(CallId, Asker)>,
     stay: Stay,
@@ -184,6 +190,11 @@ impl Askers {
     /// Answers as soon as everything recorded so far is durable.
     pub(crate) fn tell_when_durable(&mut self, asker: Asker, reply: Reply) {
         self.owed.push((asker, Ok(reply)));
+    }
+
+    /// Tells a call as soon as everything recorded so far is durable.
+    pub(crate) fn tell_call_when_durable(&mut self, done: oneshot::Sender<()>) {
+        self.recorded.push(done);
     }
 
     /// Waits for the end of the compaction that begins.
@@ -258,6 +269,8 @@ impl Askers {
     /// Tells what is durable now.
     pub(crate) fn tell_durable(&mut self) {
         self.owed.drain(..).for_each(|(asker, answer)| asker.answer(answer));
+        // The call may be over.
+        self.recorded.drain(..).for_each(|done| drop(done.send(())));
         self.waiting.iter_mut().for_each(Waiter::tell_accepted);
         self.waiting.retain(|waiter| waiter.wants_end || waiter.accepted.is_some());
     }
@@ -274,6 +287,8 @@ impl Askers {
 
     /// Tells everybody that nothing more can be recorded.
     pub(crate) fn break_off(&mut self, error: &Arc<StoreError>) {
+        // Who hears nothing knows that nothing is on record.
+        self.recorded.clear();
         let ended = self.ended.drain(..).map(|(waiter, _)| waiter.asker);
         let owed = self.owed.drain(..).map(|(asker, _)| asker);
         let commands = self.commands.drain(..).map(|(_, asker)| asker);

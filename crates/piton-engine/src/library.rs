@@ -99,6 +99,64 @@ impl Engine {
         Ok(Tasks::of(&self.store().of_kinds(id, &["call_settled", "task_ended"]).await?))
     }
 
+    /// The sessions of its subagents that are there, and of theirs, each behind its caller. A fork only names those of the session
+    /// that it was made of, and has none of them.
+    pub async fn subagents(&self, id: &SessionId) -> Result<Vec<SessionId>, StoreError> {
+        let mut family = vec![id.clone()];
+        let mut at = 0;
+        while let Some(caller) = family.get(at).cloned() {
+            for child in self.called(&caller).await? {
+                // One that was never begun has left nothing, and one that cannot be read is not known to be its own.
+                let Ok(summary) = self.store().summary(&child).await else { continue };
+                let is_own = summary.parent.is_some_and(|parent| parent.session == caller && parent.call.is_some());
+                if is_own && !family.contains(&child) {
+                    family.push(child);
+                }
+            }
+            at += 1;
+        }
+        Ok(family.split_off(1))
+    }
+
+    /// The sessions that calls of this one were given to.
+    async fn called(&self, id: &SessionId) -> Result<Vec<SessionId>, StoreError> {
+        let records = self.store().of_kinds(id, &["delegated"]).await?;
+        Ok(records
+            .into_iter()
+            .filter_map(|record| match record.event {
+                Event::Delegated { child, .. } => Some(child),
+                _ => None,
+            })
+            .collect())
+    }
+
+    /// Moves a session to the trash, and those of its subagents before it. Answers how many these were.
+    pub async fn throw_away(&self, id: &SessionId) -> Result<usize, LibraryError> {
+        // What cannot be read names nobody.
+        let below = self.subagents(id).await.unwrap_or_default();
+        for child in below.iter().rev() {
+            throw_away(self, child)?;
+        }
+        throw_away(self, id)?;
+        Ok(below.len())
+    }
+
+    /// Brings a session back from the trash, with those of its subagents that lie there. Answers how many these were.
+    pub async fn bring_back(&self, id: &SessionId) -> Result<usize, LibraryError> {
+        bring_back(self, id)?;
+        let (mut open, mut back) = (vec![id.clone()], 0);
+        while let Some(caller) = open.pop() {
+            for child in self.called(&caller).await.unwrap_or_default() {
+                if SessionDir::new(&trash_dir(self), &child).root().exists() {
+                    bring_back(self, &child)?;
+                    back += 1;
+                    open.push(child);
+                }
+            }
+        }
+        Ok(back)
+    }
+
     /// Where the files of a task of a session begin, see [`piton_tools::runner`].
     pub fn task_files(&self, id: &SessionId, task: &CallId) -> PathBuf {
         self.store().scratch(id).join("calls").join(task.as_str())
@@ -160,7 +218,7 @@ impl Engine {
 
 /// Where sessions lie that were thrown away.
 pub fn trash_dir(engine: &Engine) -> PathBuf {
-    engine.data_dir().join("trash")
+    engine.trash_dir()
 }
 
 /// The list of what was thrown away.
@@ -180,14 +238,14 @@ pub fn empty_in_trash(engine: &Engine) -> Vec<SessionId> {
 }
 
 /// Moves a session to the trash.
-pub fn throw_away(engine: &Engine, id: &SessionId) -> Result<(), LibraryError> {
+fn throw_away(engine: &Engine, id: &SessionId) -> Result<(), LibraryError> {
     let trash = trash_dir(engine);
     private::make_folder(&trash).map_err(failed("make the folder", &trash))?;
     shift(&engine.session_dir(id), &SessionDir::new(&trash, id), id)
 }
 
 /// Brings a session back from the trash.
-pub fn bring_back(engine: &Engine, id: &SessionId) -> Result<(), LibraryError> {
+fn bring_back(engine: &Engine, id: &SessionId) -> Result<(), LibraryError> {
     let sessions = engine.sessions_dir();
     private::make_folder(&sessions).map_err(failed("make the folder", &sessions))?;
     shift(&SessionDir::new(&trash_dir(engine), id), &engine.session_dir(id), id)

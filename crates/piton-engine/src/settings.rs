@@ -1,14 +1,15 @@
-//! How a session is to be run: by which model, with which tools, under which rules. Whoever embeds Piton fills this in;
-//! [`crate::assemble`] makes it of a machine's configuration.
+//! How to run a session: with which model, which tools and which rules. Programs that embed Piton fill this in;
+//! [`crate::assemble`] builds it from a machine's configuration.
 
 use crate::agents::{Agent, Agents};
 use crate::commands::Commands;
-use crate::context;
+use crate::context::{self, servers_now};
 use crate::history::default_tools;
 use crate::hooks::Hook;
 use crate::skills::Skills;
 use crate::standing::Standing;
 use piton_core::call::ToolSpec;
+use piton_core::client::ServerNow;
 use piton_core::configure::{Configure, PLAN, is_every};
 use piton_core::effort::Effort;
 use piton_core::inquiry::planning;
@@ -18,28 +19,30 @@ use piton_http::egress::Egress;
 use piton_models::generation::writes_patches;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
-use piton_sandbox::{Carried, Limits, Network, Write};
+use piton_sandbox::{Carried, Limits, Network, Reach, Write};
 use piton_tools::after_edit::AfterEdit;
 use piton_tools::backend::{Backend, Local};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::Snapshots;
+use piton_tools::spawn::{Confined, Confinement};
+use piton_tools::subagent;
 use piton_tools::tool::ToolLimits;
 use piton_tools::toolset::ToolSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Called when a summary has taken the place of a conversation, with the workspace. What it returns is told to the
-/// model beside the summary: instructions and skills in force, read anew.
+/// Called with the workspace when a summary has replaced a conversation. The model gets its result beside the summary:
+/// the current instructions and skills, read again.
 pub type AfterCompaction = Arc<dyn Fn(&Path) -> Option<String> + Send + Sync>;
 
-/// Called when a plan is to be kept: the folder for it, where the repository is one that the user trusts.
+/// Called to store a plan: returns the folder for it, if the user trusts the repository.
 pub type PlanFolder = Arc<dyn Fn() -> Option<PathBuf> + Send + Sync>;
 
-/// Which models are offered `apply_patch`, in the place of `edit` and `write`.
+/// Which models get `apply_patch` instead of `edit` and `write`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Patches {
@@ -52,80 +55,82 @@ pub enum Patches {
     Never,
 }
 
-/// How a session is to be run: by which model, with which tools, under which rules.
+/// How to run a session: with which model, which tools and which rules.
 #[derive(Clone)]
 pub struct Settings {
     /// The model that is asked.
     pub model: Arc<dyn Model>,
-    /// Who is asked in its place, in order, when it gives no reply after all retries.
+    /// Fallback models, in order, for when it gives no reply after all retries.
     pub fallbacks: Vec<Arc<dyn Model>>,
-    /// The tools on offer.
+    /// The tools that the model gets.
     pub tools: ToolSet,
-    /// Who can be called by the tool [`piton_tools::subagent`], where that is on offer.
+    /// The agents that the tool [`piton_tools::subagent`] can call, if the model has it.
     pub agents: Arc<Agents>,
-    /// Who knows the slash commands that prompts say; without it, there are none.
+    /// Finds the slash commands that prompts name; without it, there are none.
     pub commands: Option<Arc<dyn Commands>>,
-    /// Who the session is run by: whose words, tools, rules and steps narrow all of this. Its mode and its model stand in `policy`
-    /// and `model` already.
+    /// The agent that runs the session; its instructions, tools, rules and steps narrow these settings. Its mode and its model
+    /// are already in `policy` and `model`.
     pub agent: Arc<Agent>,
-    /// What that agent's mode and models stand in the place of.
+    /// The mode and models that the agent's own replaced.
     pub displaced: Displaced,
-    /// The skills of the tool [`piton_tools::skill`], where that is on offer, and those that a person starts.
+    /// The skills that the tool [`piton_tools::skill`] loads, if the model has it, and that a person can start.
     pub skills: Arc<Skills>,
-    /// Which models change files by patches.
+    /// Which models change files with patches.
     pub patches: Patches,
     /// Limits and permission rules; recorded with each turn.
     pub policy: Policy,
     /// Whether somebody is there to approve calls.
     pub attendance: Attendance,
-    /// Whether the model is told that it can ask the person (`ask_user`). Where nobody answers a question after all, its defaults
-    /// count; this is for sessions in which nobody ever will.
+    /// Whether the model gets `ask_user`. If nobody answers a question, its defaults count; leave it off in sessions in which
+    /// nobody ever will.
     pub asks_people: bool,
     /// The system prompt.
     pub system: Arc<str>,
-    /// Where calls act. The default is this machine without a runner: shell commands cannot be run.
+    /// Where calls act. The default is this machine without a runner, which cannot run shell commands.
     pub backend: Arc<dyn Backend>,
-    /// What the commands of the model can reach; without it, all that the user can.
+    /// What the model's commands can reach; without it, everything that the user can.
     pub sandbox: Option<SandboxSettings>,
-    /// The environment that tools' processes get. Keys do not belong in it.
+    /// The environment of tool processes. It must not contain keys.
     pub env: Arc<BTreeMap<OsString, OsString>>,
-    /// Which secrets are known, and whether they are taken out of what is kept, shown and sent.
+    /// The known secrets, and whether they are redacted in what is stored, shown and sent.
     pub secrets: SecretSettings,
     /// Limits of the tools.
     pub tool_limits: ToolLimits,
-    /// What runs on files that tools have changed.
+    /// Commands to run on files that tools have changed.
     pub after_edits: Arc<[AfterEdit]>,
-    /// Whether anything else runs on this tokio runtime that must not wait for the disk. Where nothing does, a step is
-    /// some tenths of a millisecond shorter without the way to another thread and back.
+    /// Whether anything else runs on this tokio runtime that must not wait for the disk. If not, a step saves some tenths of
+    /// a millisecond by not switching to another thread and back.
     pub shares_runtime: bool,
-    /// Where the workspace is put down before it is changed, so that turns can be taken back; without it, they cannot.
+    /// Where snapshots of the workspace are stored, so that turns can be undone; without it, they cannot.
     pub snapshots: Option<Arc<Snapshots>>,
-    /// Whether a snapshot is taken before what may change files. Without, an undo takes back what earlier turns changed.
+    /// Whether to take a snapshot before anything that may change files. If not, undo reverts only what earlier turns changed.
     pub takes_snapshots: bool,
-    /// Who names a session when its first turn is over; without one, nobody is asked and the first prompt's words do.
+    /// The agent that runs the session, if another session's call created it.
+    pub subagent: Option<String>,
+    /// The model that titles a session after its first turn; without one, the title comes from the first prompt.
     pub titles: Option<Arc<dyn Model>>,
-    /// Who sums up a conversation that has become too long; without one, or where that is too small, the session's own
-    /// model.
+    /// The model that summarizes a conversation that has become too long; without one, or if its window is too small, the
+    /// session's own model.
     pub compaction_model: Option<Arc<dyn Model>>,
-    /// Where the plans of plan mode are kept; without it, or where that says so, in the session's folder.
+    /// Where to store the plans of plan mode; without it, or if it says so, in the session's folder.
     pub plan_folder: Option<PlanFolder>,
-    /// What the model is told anew after that, beside the summary.
+    /// What the model gets again after a compaction, beside the summary.
     pub after_compaction: Option<AfterCompaction>,
-    /// What watches the loop and may change what it does, in order.
+    /// Hooks that watch the loop and may change what it does, in order.
     pub hooks: Vec<Arc<dyn Hook>>,
-    /// Words in front of the first message in a workspace, for the model only.
+    /// A note before the first message in a workspace, for the model only.
     pub environment_note: Option<String>,
-    /// Where instruction files are looked for, for the model; without it, none are read.
+    /// Where to look for instruction files; without it, none are read.
     pub instructions: Option<context::Instructions>,
-    /// Where rules are kept that hold beyond a session; without it, an "always" is for the session.
+    /// Where to store rules that outlive a session; without it, "always" applies to the session only.
     pub standing: Option<Arc<Standing>>,
     /// The effort that a client has switched the session to; without one, each model has its own.
     pub effort: Option<Effort>,
-    /// Who opens the models that a client switches the session to; without it, the session keeps these.
+    /// Opens the models that a client switches the session to; without it, the session keeps these.
     pub model_source: Option<Arc<dyn ModelSource>>,
 }
 
-/// What holds again when a session is run by another agent.
+/// What to restore when another agent takes over a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Displaced {
     /// The permission mode; none: the agent has not changed it.
@@ -134,14 +139,14 @@ pub struct Displaced {
     pub models: Option<String>,
 }
 
-/// Which secrets are known to a session from its beginning. What looks like one is found in any case.
+/// The secrets that a session knows from its start. Values that look like secrets are found in any case.
 #[derive(Clone)]
 pub struct SecretSettings {
-    /// Whether secrets are taken out.
+    /// Whether to redact secrets.
     pub redact: bool,
-    /// Names and values, beside those of `.env*` files of the workspace and of the environment of tools' processes.
+    /// Names and values, in addition to those in the workspace's `.env*` files and in the environment of tool processes.
     pub values: Arc<[(String, String)]>,
-    /// Files that hold credentials. One that is not there is passed over.
+    /// Files with credentials. Missing ones are skipped.
     pub files: Vec<PathBuf>,
 }
 
@@ -153,25 +158,25 @@ impl Default for SecretSettings {
 
 /// Opens models by their names, for clients that switch a session to them ([`piton_core::client::Request::Configure`]).
 pub trait ModelSource: Send + Sync {
-    /// Opens the models of these names (`a/x,b/y`), which think as much as is said, if it is; or says why they cannot be
-    /// asked. May block its thread.
+    /// Opens the models of these names (`a/x,b/y`) with the given effort, if any, or says why they are not
+    /// available. May block its thread.
     fn open(&self, names: &str, effort: Option<Effort>) -> Result<OpenedModels, String>;
 }
 
-/// Models that were opened, and what goes with them.
+/// Opened models, and what goes with them.
 #[derive(Clone)]
 pub struct OpenedModels {
     /// The model that is asked.
     pub model: Arc<dyn Model>,
-    /// Who is asked in its place, in order.
+    /// Fallback models, in order.
     pub fallbacks: Vec<Arc<dyn Model>>,
-    /// The system prompt for that model, where it is another.
+    /// The system prompt for that model, if it differs.
     pub system: Option<Arc<str>>,
-    /// The environment of tools' processes, without the keys of these models, where it is another.
+    /// The environment of tool processes without the keys of these models, if it differs.
     pub env: Option<Arc<BTreeMap<OsString, OsString>>>,
-    /// How often failed calls of these models are made again, where that is another number.
+    /// How often failed calls of these models are retried, if it differs.
     pub retry: Option<RetryPolicies>,
-    /// What a person should know of them.
+    /// What a person should know about them.
     pub notices: Vec<String>,
 }
 
@@ -188,33 +193,56 @@ impl OpenedModels {
     }
 }
 
-/// What the commands of the model can reach, whichever session they are of. The rest follows from the workspace, the `PATH` of
-/// the tools and the session's own folder.
+/// What the model's commands can reach in any session. The rest follows from the workspace, the tools' `PATH` and the
+/// session's own folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSettings {
-    /// What holds them to it.
+    /// The backend that enforces it.
     pub backend: piton_sandbox::Backend,
     /// Whether they may change the workspace.
     pub write: Write,
-    /// The user's home, which is not there for them.
+    /// The user's home, which is hidden from them.
     pub home: PathBuf,
-    /// Folders that they may read besides.
+    /// Other folders that they may read.
     pub read: Vec<PathBuf>,
-    /// Folders that they never see, wherever these lie.
+    /// Folders that they never see, wherever they are.
     pub hidden: Vec<PathBuf>,
-    /// Of the user's settings, as files of their own home.
+    /// The user's settings that apply, as files of their own home.
     pub carried: Vec<Carried>,
-    /// What they may use of the machine.
+    /// How much of the machine they may use.
     pub limits: Limits,
-    /// The hosts that are open to them; without it, none is.
+    /// The hosts that are open to them; without it, none.
     pub egress: Option<Arc<Egress>>,
-    /// Who makes the sandbox.
+    /// Creates the sandbox.
     pub by: RunnerCommand,
 }
 
-/// What follows from the hosts that are open for the sandbox itself.
-pub(crate) fn network(egress: Option<&Egress>) -> Network {
-    if egress.is_some() { Network::Proxy } else { Network::None }
+impl SandboxSettings {
+    /// The sandbox of commands in this workspace, with home, `/tmp` and caches in the folder `private`, more that they may read, and a way
+    /// out where there is one.
+    pub(crate) fn confinement(
+        &self,
+        workspace: &Path,
+        private: PathBuf,
+        path: &OsStr,
+        read: impl IntoIterator<Item = PathBuf>,
+        egress: Option<Arc<Egress>>,
+    ) -> Confinement {
+        let reach = Reach {
+            backend: self.backend,
+            workspace: workspace.to_path_buf(),
+            write: self.write,
+            home: self.home.clone(),
+            private,
+            path: std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect(),
+            read: self.read.iter().cloned().chain(read).collect(),
+            hidden: self.hidden.clone(),
+            carried: self.carried.clone(),
+            limits: self.limits,
+            network: if egress.is_some() { Network::Proxy } else { Network::None },
+        };
+        Confinement::Sandbox(Arc::new(Confined { reach, by: self.by.clone(), egress }))
+    }
 }
 
 /// Whether somebody is there to approve calls.
@@ -222,7 +250,7 @@ pub(crate) fn network(egress: Option<&Egress>) -> Network {
 pub enum Attendance {
     /// Somebody will come: questions stay open until [`Handle::answer`](crate::handle::Handle::answer).
     Attended,
-    /// Whatever would have to be asked is refused, unless somebody listens who can answer
+    /// Anything that needs a question is refused, unless a client is connected that can answer
     /// ([`Subscription::attend`](crate::handle::Subscription::attend)).
     Unattended,
 }
@@ -254,6 +282,7 @@ impl Settings {
             shares_runtime: true,
             snapshots: None,
             takes_snapshots: true,
+            subagent: None,
             titles: None,
             compaction_model: None,
             after_compaction: None,
@@ -296,6 +325,8 @@ impl Settings {
             planning::TOOL => plans,
             // Without commands there are none in the background.
             "bash_output" | "bash_kill" => !permission.forbid("bash"),
+            // Nor without subagents.
+            subagent::OUTPUT | subagent::STOP => self.agent.takes(subagent::NAME) && !permission.forbid(subagent::NAME),
             "edit" | "write" => !takes_patches || specs.iter().all(|spec| spec.name != "apply_patch"),
             _ => true,
         };
@@ -308,6 +339,11 @@ impl Settings {
             ToolFields::Piton if specs.iter().all(|spec| is_offered(&spec)) => specs,
             fields => specs.iter().filter(is_offered).map(|spec| fields.tell(spec)).collect(),
         }
+    }
+
+    /// Its MCP servers, as they are now.
+    pub fn servers(&self) -> Vec<ServerNow> {
+        self.tools.servers().map(|servers| servers_now(&**servers)).unwrap_or_default()
     }
 
     /// The rules of its turns, with what its agent takes from them.

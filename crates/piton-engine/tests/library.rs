@@ -91,14 +91,14 @@ async fn what_is_thrown_away_comes_back_as_it_was() {
     let home = Home::new();
     let (engine, id) = (home.engine(), home.session().await);
     let before = home.files(&id);
-    library::throw_away(&engine, &id).unwrap();
+    engine.throw_away(&id).await.unwrap();
     assert_eq!(engine.index().unwrap().count().unwrap(), 0);
     assert_eq!(library::trash(&engine).unwrap().list(None, 9).unwrap()[0].id, id);
-    assert!(matches!(library::throw_away(&engine, &id), Err(LibraryError::Journal(StoreError::NotFound { .. }))));
-    library::bring_back(&engine, &id).unwrap();
+    assert!(matches!(engine.throw_away(&id).await, Err(LibraryError::Journal(StoreError::NotFound { .. }))));
+    engine.bring_back(&id).await.unwrap();
     assert_eq!(home.files(&id), before);
     assert_eq!(engine.index().unwrap().count().unwrap(), 1);
-    library::throw_away(&engine, &id).unwrap();
+    engine.throw_away(&id).await.unwrap();
     library::destroy(&engine, &id).unwrap();
     assert_eq!(library::trash(&engine).unwrap().count().unwrap(), 0);
 }
@@ -109,12 +109,12 @@ async fn a_session_that_is_open_is_left_alone() {
     let (engine, id) = (home.engine(), home.session().await);
     let open = engine.resume(&id, settings(1)).await.unwrap();
     for refused in
-        [library::throw_away(&engine, &id), engine.rename(&id, "x").await, engine.repair(&id).await.map(drop)]
+        [engine.throw_away(&id).await.map(drop), engine.rename(&id, "x").await, engine.repair(&id).await.map(drop)]
     {
         assert!(matches!(refused, Err(LibraryError::Journal(StoreError::Busy { .. }))), "{refused:?}");
     }
     open.close().await;
-    library::throw_away(&engine, &id).unwrap();
+    engine.throw_away(&id).await.unwrap();
 }
 
 #[tokio::test]

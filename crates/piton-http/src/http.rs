@@ -23,6 +23,12 @@ pub async fn fetch(url: &str, options: &HttpOptions, max_bytes: usize) -> Result
     answer.whole(max_bytes).await
 }
 
+/// The client of [`Http`] for this address, for a library that speaks HTTP itself: the same proxies, certificates and time-out of
+/// the connection. It follows no redirect and has no time-out for silence.
+pub fn client(url: &Url, options: &HttpOptions) -> Result<Client, HttpError> {
+    Http::new(options.clone()).client(url).cloned()
+}
+
 /// Sends a JSON document, and only looks at whether it was taken.
 pub async fn post_json(
     url: &str,

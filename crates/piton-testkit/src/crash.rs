@@ -26,6 +26,7 @@ mod machine;
 mod memory;
 mod model;
 mod scenario;
+mod servers;
 pub mod slow;
 mod sweep;
 mod tools;

@@ -11,6 +11,7 @@ pub mod executor;
 pub mod fake_provider;
 pub mod files;
 pub mod scenarios;
+pub mod servers;
 mod script;
 mod speech;
 pub mod store;

@@ -93,6 +93,8 @@ fn context(workspace: &Path) -> ToolContext {
         workspace: workspace.to_path_buf(),
         host: Arc::new(NoSession),
         delegate: None,
+        server_client: Arc::new(piton_tools::servers::NoClient),
+        subordinates: None,
         executor: Arc::new(Runners::new(None, calls.clone())),
         tasks: Arc::default(),
         output: OutputSink::none(),

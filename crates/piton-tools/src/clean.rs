@@ -41,7 +41,7 @@ enum State {
 }
 
 /// Cleans a whole output.
-pub(crate) fn clean(bytes: &[u8]) -> String {
+pub fn clean(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     let mut cleaner = Cleaner::new(Overwriting::Replaces);
     cleaner.push(bytes, &mut text);

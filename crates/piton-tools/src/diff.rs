@@ -24,7 +24,7 @@ pub(crate) fn diff(before: &[u8], after: &[u8]) -> Diff {
 }
 
 /// All of a unified diff without file names, as it is.
-pub(crate) fn unified(before: &[u8], after: &[u8]) -> String {
+pub fn unified(before: &[u8], after: &[u8]) -> String {
     compare(before, after).0
 }
 

@@ -76,6 +76,8 @@ pub const ABANDON_LOOK_GRACE: Duration = Duration::from_millis(500);
 pub const BACKGROUND_MOMENT: Duration = Duration::from_millis(500);
 /// The most time that `bash_output` waits for more.
 pub const OUTPUT_WAIT: Duration = Duration::from_secs(60);
+/// The most time that `task_output` waits for the end of a subagent.
+pub const SUBAGENT_WAIT: Duration = Duration::from_secs(600);
 /// Characters at the end of the output of a command in the background that its end is told with.
 pub const ENDED_OUTPUT_CHARS: usize = 2_000;
 /// Silence after which the output of an ended command is complete, if something still holds its pipe.

@@ -74,6 +74,8 @@ pub struct Server {
     pub resources: Arc<[ServerResource]>,
     /// Whether its tools stand in the first request instead of behind `tool_search`.
     pub always_load: bool,
+    /// What of it was left out, and why, a sentence each, for people: a tool whose schema is not one, a name that is there twice.
+    pub problems: Arc<[String]>,
 }
 
 /// What a server is doing.
@@ -183,6 +185,25 @@ pub trait ServerClient: Debug + Send + Sync {
 
     /// Records the handle of a task before it is polled, so that a later process can go on polling it.
     async fn task_begun(&self, handle: &Value) -> Result<(), String>;
+}
+
+/// Nobody answers: what is asked is declined, and nothing is recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct NoClient;
+
+#[async_trait]
+impl ServerClient for NoClient {
+    async fn elicit(&self, _server: &str, _elicitation: Elicitation) -> Option<ElicitationAnswer> {
+        None
+    }
+
+    async fn sample(&self, _server: &str, _request: Value) -> Result<Value, String> {
+        Err("this client does not sample models for servers".to_owned())
+    }
+
+    async fn task_begun(&self, _handle: &Value) -> Result<(), String> {
+        Err("no task can be kept here".to_owned())
+    }
 }
 
 /// What a server asks a person.

@@ -1,23 +1,36 @@
 //! `task`: has a subagent do a part of the work in a session of its own, whose last words are the outcome.
 //!
+//! With `background` the outcome is that it is at work. [`TaskOutput`] says how far it is, or how it ended; [`TaskStop`] stops it.
+//!
 //! The engine makes that session and runs it ([`Delegate`](crate::host::Delegate)); whether it has to be made, goes on or is over already, it
 //! finds out itself. So running the call and settling it are the same.
 
-use crate::input::{parse_input, schema_of};
+use crate::input::{lenient, parse_input, schema_of};
+use crate::limits::SUBAGENT_WAIT;
 use crate::plan::{Look, Plan, QuestionDraft};
-use crate::tool::{Tool, ToolContext, interrupted};
+use crate::tool::{Tool, ToolContext, cancelled, interrupted};
+use crate::typed::TypedTool;
 use async_trait::async_trait;
-use piton_core::call::{Access, Beside, CallKind, Effects, Outcome, Resume, ToolSpec, Touches};
+use piton_core::call::{
+    Access, BackgroundAgent, Beside, CallKind, Effects, Outcome, Planned, Resume, TaskNews, ToolSpec, Touches,
+};
 use piton_core::hidden;
-use piton_core::ids::SessionId;
+use piton_core::ids::{CallId, SessionId};
 use piton_core::question::QuestionBlock;
+use piton_core::task::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// The name the model calls it by.
 pub const NAME: &str = "task";
+
+/// The tools for those in the background.
+pub const OUTPUT: &str = TaskOutput::NAME;
+/// The one of these that stops one.
+pub const STOP: &str = TaskStop::NAME;
 
 /// Who is meant where nobody is named.
 pub const GENERAL: &str = "general";
@@ -55,6 +68,25 @@ pub struct Input {
     /// Another model than the agent's
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Return at once and let it work in the background: you are told of its end
+    #[serde(
+        default,
+        alias = "run_in_background",
+        deserialize_with = "lenient::flag",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub background: Option<bool>,
+    /// `worktree`: it works in a git worktree of its own, not in your files
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+}
+
+/// Where a subagent works, if not beside its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// In a git worktree.
+    Worktree,
 }
 
 impl Input {
@@ -173,6 +205,131 @@ pub(crate) async fn answered(cx: &ToolContext) -> Outcome {
         Some(delegate) => delegate.delegate(&cx.cancel, &cx.output).await,
         None => interrupted(),
     }
+}
+
+/// Looking at one, and stopping one that is over, are the same again.
+const LOOKS: Effects = Effects { resume: Resume::Rerun, beside: Beside::NoWrites, touches: Touches::Session };
+
+/// Says how far a subagent in the background is, or how it ended.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskOutput;
+
+/// Stops a subagent in the background.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskStop;
+
+/// What the model sends to look at one.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LookAt {
+    #[serde(alias = "id")]
+    task_id: String,
+    /// Wait for its end, at most this long
+    #[serde(default, alias = "timeout", deserialize_with = "lenient::count")]
+    wait_ms: Option<u64>,
+}
+
+/// What the model sends to stop one.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Stop {
+    #[serde(alias = "id", alias = "shell_id")]
+    task_id: String,
+}
+
+#[async_trait]
+impl TypedTool for TaskOutput {
+    type Input = LookAt;
+    const NAME: &'static str = "task_output";
+    const DESCRIPTION: &'static str = "Says what a background subagent has said so far, or its answer.";
+    const EFFECTS: Effects = LOOKS;
+
+    fn planned(&self, input: LookAt, _: &Look) -> Result<Plan, Outcome> {
+        Ok(planned(input.task_id, "Look at this subagent?"))
+    }
+
+    async fn act(&self, input: LookAt, cx: &ToolContext) -> Outcome {
+        let (task, subagent) = match left_at_work(Self::NAME, &input.task_id, cx) {
+            Ok(found) => found,
+            Err(outcome) => return outcome,
+        };
+        let wait = Duration::from_millis(input.wait_ms.unwrap_or_default()).min(SUBAGENT_WAIT);
+        let ended = async {
+            match (&task.outcome, &cx.subordinates) {
+                (Some(outcome), _) => Some(outcome.clone()),
+                (None, Some(subordinates)) => tokio::time::timeout(wait, subordinates.over(&task.id)).await.ok(),
+                (None, None) => None,
+            }
+        };
+        match cx.cancel.run_until_cancelled(ended).await {
+            None => cancelled(),
+            Some(Some(ended)) => told(Self::NAME, task, subagent, &ended, "is over"),
+            Some(None) => {
+                let text = match &cx.subordinates {
+                    Some(subordinates) => subordinates.so_far(&subagent.session).await,
+                    None => String::new(),
+                };
+                let news = TaskNews { task: task.id.clone(), began: None, read_to: 0, is_over: false };
+                Outcome::ok(text).titled(format!("{} {}", Self::NAME, task.command)).about(news)
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl TypedTool for TaskStop {
+    type Input = Stop;
+    const NAME: &'static str = "task_stop";
+    const DESCRIPTION: &'static str = "Stops a background subagent.";
+    const EFFECTS: Effects = LOOKS;
+
+    fn planned(&self, input: Stop, _: &Look) -> Result<Plan, Outcome> {
+        Ok(planned(input.task_id, "Stop this subagent?"))
+    }
+
+    async fn act(&self, input: Stop, cx: &ToolContext) -> Outcome {
+        let (task, subagent) = match left_at_work(Self::NAME, &input.task_id, cx) {
+            Ok(found) => found,
+            Err(outcome) => return outcome,
+        };
+        if let Some(outcome) = &task.outcome {
+            return told(Self::NAME, task, subagent, outcome, "was over already");
+        }
+        let Some(subordinates) = &cx.subordinates else { return interrupted() };
+        let stopped = async {
+            subordinates.stop(&task.id).await;
+            subordinates.over(&task.id).await
+        };
+        match cx.cancel.run_until_cancelled(stopped).await {
+            Some(ended) => told(Self::NAME, task, subagent, &ended, "is over"),
+            None => cancelled(),
+        }
+    }
+}
+
+fn planned(id: String, question: &'static str) -> Plan {
+    let planned = Planned { kind: CallKind::Other, title: id, accesses: Vec::new() };
+    Plan::of(planned, QuestionDraft::new(move || (question.to_owned(), Vec::new())))
+}
+
+/// How one ended that the model has asked about: it need not be told of that again.
+fn told(tool: &str, task: &Task, subagent: &BackgroundAgent, ended: &Outcome, how: &str) -> Outcome {
+    let news = TaskNews { task: task.id.clone(), began: None, read_to: 0, is_over: true };
+    let text = format!("[the subagent {} {how}]\n{}", subagent.agent, ended.text);
+    Outcome::ok(text).titled(format!("{tool} {}", task.command)).about(news)
+}
+
+/// The subagent that a model means: by its session, or by the call that began it.
+fn left_at_work<'c>(tool: &str, id: &str, cx: &'c ToolContext) -> Result<(&'c Task, &'c BackgroundAgent), Outcome> {
+    let id = id.trim();
+    let task = cx.tasks.find_subagent(&SessionId::from(id)).or_else(|| cx.tasks.find(&CallId::from(id)));
+    task.and_then(|task| Some((task, task.subagent.as_deref()?))).ok_or_else(|| {
+        let working = cx.tasks.subagents_at_work().map(|(task, own)| format!("{} ({})", own.session, task.command));
+        let working = match working.collect::<Vec<_>>() {
+            none if none.is_empty() => "None is at work.".to_owned(),
+            some => format!("These are at work: {}.", some.join(", ")),
+        };
+        let id = hidden::visible_line(id);
+        Outcome::failed(format!("{tool}: no subagent `{id}` was left at work in this session. {working}"))
+    })
 }
 
 #[cfg(test)]

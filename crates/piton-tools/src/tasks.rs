@@ -132,7 +132,7 @@ fn plan(id: String, question: &'static str) -> Plan {
 
 /// The task that a model means.
 fn find<'c>(tool: &str, id: &str, cx: &'c ToolContext) -> Result<&'c Task, Outcome> {
-    let task = cx.tasks.find(&CallId::from(id.trim()));
+    let task = cx.tasks.find(&CallId::from(id.trim())).filter(|task| task.subagent.is_none());
     task.ok_or_else(|| {
         let id = piton_core::hidden::visible_line(id);
         Outcome::failed(format!("{tool}: no command `{id}` was left running in this session. {}", listed(cx)))

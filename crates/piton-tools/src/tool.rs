@@ -6,9 +6,10 @@
 use crate::after_edit::AfterEdit;
 use crate::executor::{Boot, Executor, OutputSink};
 use crate::files::Files;
-use crate::host::{Delegate, Host};
+use crate::host::{Delegate, Host, Subordinates};
 use crate::ledger::FileLedger;
 use crate::plan::{Look, Plan};
+use crate::servers::ServerClient;
 use crate::spawn::Confinement;
 use async_trait::async_trait;
 use piton_core::call::{Outcome, Status, ToolSpec, Touches};
@@ -32,26 +33,26 @@ pub trait Tool: Send + Sync {
     /// What the model and the loop are told about it. Must be the same at every call.
     fn spec(&self) -> ToolSpec;
 
-    /// The same input in the tool's own field names, as everybody but the model sees it.
+    /// The same input with the tool's own field names, as everyone except the model sees it.
     fn canonical(&self, input: Value) -> Value {
         input
     }
 
-    /// What a call with this input will access, and the question whether it may; or the outcome of a call that is sure
-    /// to fail, about which nobody is asked. Called before every call, by the loop itself: must neither block nor ask anything
-    /// of the disk. What the question needs from there waits until it is worded ([`QuestionDraft`](crate::plan::QuestionDraft)).
+    /// What a call with this input will access, and the question about it; or the outcome of a call that is certain to
+    /// fail, which needs no question. The loop itself calls this before every call, so it must neither block nor access
+    /// the disk. Whatever the question needs from the disk waits until it is worded ([`QuestionDraft`](crate::plan::QuestionDraft)).
     fn plan(&self, input: &Value, look: &Look) -> Result<Plan, Outcome> {
         let _ = look;
         Ok(Plan::unknown(&self.spec(), input))
     }
 
-    /// Runs a call that never began. Called once per call, after its start was recorded. Must not panic on a bad
-    /// input: a bad input is an outcome that says what was expected. Must not block its thread, and answer soon once
-    /// `cx.cancel` is cancelled: a call that does not is abandoned, its thread with it.
+    /// Runs a call that has not started. Called once per call, after its start was recorded. Must not panic on bad
+    /// input: the outcome then says what was expected. Must not block its thread, and must answer soon after
+    /// `cx.cancel` is cancelled; otherwise the call is abandoned, and its thread with it.
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome;
 
-    /// Finds the outcome of a call that had begun in a process that is gone, where its effects say that the tool is
-    /// asked ([`Resume`](piton_core::call::Resume)). Must not repeat an effect that may have happened.
+    /// Finds the outcome of a call that another, dead process had started, if its effects say to ask the
+    /// tool ([`Resume`](piton_core::call::Resume)). Must not repeat an effect that may have happened.
     async fn settle(&self, _input: Value, _cx: &ToolContext) -> Outcome {
         interrupted()
     }
@@ -64,54 +65,58 @@ pub struct ToolContext {
     pub call: CallId,
     /// The canonical working directory; relative paths are relative to it.
     pub workspace: PathBuf,
-    /// When its start was recorded: who settles it has to know.
+    /// When its start was recorded; needed to settle it.
     pub boot: Boot,
-    /// The session that the call is in.
+    /// The session of the call.
     pub host: Arc<dyn Host>,
-    /// Who has a subagent answer the call, where it is to be answered so.
+    /// Hands the call to a subagent, if a subagent is to answer it.
     pub delegate: Option<Arc<dyn Delegate>>,
+    /// Who answers what an MCP server asks while a call of its tool runs.
+    pub server_client: Arc<dyn ServerClient>,
+    /// Its subagents in the background; none where there can be none.
+    pub subordinates: Option<Arc<dyn Subordinates>>,
     /// Runs shell commands.
     pub executor: Arc<dyn Executor>,
-    /// The commands in the background of its session.
+    /// The session's background commands and subagents.
     pub tasks: Arc<Tasks>,
     /// Where output goes while a call is under way.
     pub output: OutputSink,
     /// Asks the call to stop. It still answers.
     pub cancel: CancellationToken,
-    /// Cancelled when a person wants what runs to go on in the background. Only `bash` can do that.
+    /// Cancelled when a person wants the call to continue in the background. Only `bash` can do that.
     pub leave: CancellationToken,
     /// Which files the model has seen, in which state.
     pub ledger: Arc<FileLedger>,
     /// The files that it reads and changes.
     pub files: Arc<dyn Files>,
-    /// How the commands of the model are confined.
+    /// How the model's commands are confined.
     pub confinement: Confinement,
-    /// The whole environment of a subprocess. The caller has left out what no tool should see.
+    /// The complete environment of a subprocess. The caller has removed what no tool should see.
     pub env: Arc<BTreeMap<OsString, OsString>>,
-    /// Takes secrets out of what is kept, shown and sent.
+    /// Redacts secrets in what is stored, shown and sent.
     pub firewall: Firewall,
     /// What runs on files that the call has changed.
     pub after_edits: Arc<[AfterEdit]>,
     /// How much of everything.
     pub limits: ToolLimits,
-    /// How an output is cut that is too long for the model. A tool that can say where it stopped stops before that.
+    /// How to truncate an output that is too long for the model. A tool that can say where it stopped stops earlier.
     pub output_cut: OutputCut,
 }
 
-/// What one call may use. The numbers of the tools that only look are in [`crate::limits`].
+/// What one call may use. The limits of read-only tools are in [`crate::limits`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolLimits {
     /// Characters of a command's output that the model reads; head and tail, the rest stays in a file.
     pub output_chars: usize,
-    /// Time of a shell command that names none, in milliseconds.
+    /// The default time limit of a shell command, in milliseconds.
     pub bash_default_ms: u64,
-    /// The most time a shell command may name, in milliseconds.
+    /// The longest time limit that a shell command may ask for, in milliseconds.
     pub bash_max_ms: u64,
-    /// Commands in the background at a time.
+    /// Background commands at a time.
     pub background_most: usize,
-    /// The longest life of one, in milliseconds.
+    /// The time limit of each, in milliseconds.
     pub background_max_ms: u64,
-    /// How long one goes on where no process has its session open, in milliseconds.
+    /// How long one keeps running while no process has its session open, in milliseconds.
     pub background_unattended_ms: u64,
     /// Bytes of a command's output kept from its beginning; after that only the end is kept.
     pub spool_bytes: u64,

@@ -10,6 +10,8 @@ use crate::grep::Grep;
 use crate::list::List;
 use crate::patch::ApplyPatch;
 use crate::read::Read;
+use crate::server_tools::{self, Call, ReadResource, Search, Told, called, own_input, stands_in_frame};
+use crate::servers::{Pin, Servers};
 use crate::tasks::{BashKill, BashOutput};
 use crate::todo::Todo;
 use crate::tool::Tool;
@@ -26,6 +28,8 @@ use std::sync::Arc;
 pub struct ToolSet {
     tools: Vec<Arc<dyn Tool>>,
     specs: Arc<[ToolSpec]>,
+    /// The MCP servers whose tools can be called besides, and what is said of them in the first request.
+    servers: Option<(Arc<dyn Servers>, Told)>,
 }
 
 impl ToolSet {
@@ -59,25 +63,58 @@ impl ToolSet {
         let mut both: Vec<_> = self.specs.iter().cloned().zip(self.tools).collect();
         both.retain(|(other, _)| other.name != spec.name);
         both.push((spec, tool));
-        Self::declared(both)
+        Self::declared(both, self.servers)
     }
 
     /// These tools but the one of this name.
     pub fn without(self, name: &str) -> Self {
         let mut both: Vec<_> = self.specs.iter().cloned().zip(self.tools).collect();
         both.retain(|(other, _)| other.name != name);
-        Self::declared(both)
+        Self::declared(both, self.servers)
+    }
+
+    /// These tools, those that find and call the tools of these servers, and the tools that stand in the first request. What is
+    /// declared from here on is the same however the servers change.
+    pub fn with_servers(self, servers: Arc<dyn Servers>) -> Self {
+        let known = servers.servers();
+        if known.is_empty() {
+            return self;
+        }
+        let in_frame = stands_in_frame(&known);
+        let of_servers = known.iter().filter(|server| in_frame.contains(&server.name)).flat_map(|server| {
+            let tools = server.tools.iter().filter(|tool| tool.pin == Pin::Same);
+            tools.filter_map(|tool| server_tools::tool(&tool.name, &servers)).collect::<Vec<_>>()
+        });
+        let own = self
+            .with(Arc::new(Search::new(Arc::clone(&servers))))
+            .with(Arc::new(Call::new(Arc::clone(&servers))))
+            .with(Arc::new(ReadResource::new(Arc::clone(&servers))));
+        let all = of_servers.fold(own, |tools, tool| tools.with(Arc::new(tool)));
+        Self { servers: Some((servers, Told::at_start(&known))), ..all }
+    }
+
+    /// What the first request says of them.
+    pub fn told_of_servers(&self) -> Told {
+        self.servers.as_ref().map(|(_, told)| told.clone()).unwrap_or_default()
+    }
+
+    /// The servers whose tools can be called.
+    pub fn servers(&self) -> Option<&Arc<dyn Servers>> {
+        self.servers.as_ref().map(|(servers, _)| servers)
     }
 
     /// The tool of this name; `READ` and `Read` mean `read` where there is no such tool.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.tools.get(self.position(name)?).cloned()
+        let own = self.position(name).and_then(|at| self.tools.get(at)).cloned();
+        own.or_else(|| Some(Arc::new(server_tools::tool(name, self.servers()?)?)))
     }
 
     /// The tool of this name, and what it declares.
-    pub fn find(&self, name: &str) -> Option<(&ToolSpec, &Arc<dyn Tool>)> {
-        let at = self.position(name)?;
-        Some((self.specs.get(at)?, self.tools.get(at)?))
+    pub fn find(&self, name: &str) -> Option<(ToolSpec, Arc<dyn Tool>)> {
+        match self.position(name) {
+            Some(at) => Some((self.specs.get(at)?.clone(), self.tools.get(at)?.clone())),
+            None => self.get(name).map(|tool| (tool.spec(), tool)),
+        }
     }
 
     /// Calls every tool in a reply by its own name, whatever the model's spelling. Everybody after this goes by it:
@@ -94,6 +131,9 @@ impl ToolSet {
     pub fn understand(&self, call: &ToolCall) -> ToolCall {
         let mut call = call.clone();
         self.name_call(&mut call);
+        if let Some(own) = self.servers().and_then(|servers| own_input(&call, &**servers)) {
+            call.input = own;
+        }
         if let CallInput::Json(input) = &mut call.input {
             *input = self.canonical(&call.name, input.take());
         }
@@ -111,6 +151,9 @@ impl ToolSet {
         if let Some(spec) = self.position(&call.name).and_then(|at| self.specs.get(at)) {
             call.rename(&spec.name);
         }
+        if let Some(name) = self.servers().and_then(|servers| called(call, &**servers)) {
+            call.rename(&name);
+        }
     }
 
     fn position(&self, name: &str) -> Option<usize> {
@@ -124,13 +167,13 @@ impl ToolSet {
     }
 
     fn of(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        Self::declared(tools.into_iter().map(|tool| (tool.spec(), tool)).collect())
+        Self::declared(tools.into_iter().map(|tool| (tool.spec(), tool)).collect(), None)
     }
 
-    fn declared(mut both: Vec<(ToolSpec, Arc<dyn Tool>)>) -> Self {
+    fn declared(mut both: Vec<(ToolSpec, Arc<dyn Tool>)>, servers: Option<(Arc<dyn Servers>, Told)>) -> Self {
         both.sort_by(|a, b| a.0.name.cmp(&b.0.name));
         let (specs, tools): (Vec<_>, Vec<_>) = both.into_iter().unzip();
-        Self { tools, specs: specs.into() }
+        Self { tools, specs: specs.into(), servers }
     }
 }
 

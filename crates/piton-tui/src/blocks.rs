@@ -13,6 +13,7 @@ use piton_core::story::{
     Block, BlockId, Body, CallBlock, CallStage, Caller, CompactionBlock, CompactionEnd, ModelBlock, ModelState,
     RewindState, WordsState,
 };
+use piton_core::task::over;
 use piton_core::todo::{TodoItem, TodoStatus};
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
@@ -59,9 +60,7 @@ impl Sketch<'_> {
             }
             Body::Todo { items } => self.todos(items),
             Body::Snapshot { notices, .. } => self.notices(notices),
-            Body::TaskEnd { task, outcome } => {
-                self.aside(&format!("background command {task} is over: {}", outcome.title), theme.dim)
-            }
+            Body::TaskEnd { task, outcome } => self.aside(&over(task, outcome, "is over"), theme.dim),
             Body::Hooks { runs, .. } => runs.iter().flat_map(|run| self.hook(run)).collect(),
             Body::Compaction(compaction) => self.compaction(compaction),
             Body::Pruned { calls, tokens: (before, after), .. } => {

@@ -14,7 +14,7 @@ pub struct Command {
 }
 
 /// Piton's own: name, what may follow, what it does.
-const OWN: [(&str, &str, &str); 33] = [
+const OWN: [(&str, &str, &str); 35] = [
     ("help", "", "keys and commands"),
     ("model", "[PROVIDER/NAME]", "ask another model"),
     ("agent", "[NAME]", "have another agent run the session"),
@@ -36,8 +36,10 @@ const OWN: [(&str, &str, &str); 33] = [
     ("compact", "[WHAT TO DWELL ON]", "make room in the context"),
     ("todo", "", "the list of todos"),
     ("tasks", "", "commands in the background"),
+    ("agents", "", "the subagents, and what each does"),
     ("transcript", "", "the whole session, with times and models"),
     ("permissions", "", "the rules in force"),
+    ("mcp", "", "MCP servers: what they are doing, and their tools"),
     ("trust", "", "what this repository brings along"),
     ("config", "", "the settings in force, and where each comes from"),
     ("theme", "[ansi|dark|light|colourblind|none]", "other colours"),

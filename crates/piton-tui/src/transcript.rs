@@ -258,7 +258,7 @@ impl Transcript {
         match subject {
             Subject::Call(call) | Subject::GoOn(call) => self.story.call(call)?.input.value().cloned(),
             // Of a host there is nothing to change; a subagent's is on record where it is asked.
-            Subject::Host { .. } | Subject::Child { .. } => None,
+            Subject::Host { .. } | Subject::Child { .. } | Subject::Elicited { .. } => None,
         }
     }
 }

@@ -2,23 +2,26 @@
 
 use super::{Chat, pictures};
 use crate::cli::Cli;
-use crate::out::print;
+use crate::out::{print, view};
 use clap::Parser;
 use piton_core::story::Story;
 use piton_core::turn::State;
 use piton_engine::store::sqlite::index::Query;
+use piton_tools::servers::ServerState;
 use piton_tui::face::Input;
 
 /// The command that prints a page; `ID` stands for the session.
-const PAGES: [(&str, &str, &[&str]); 9] = [
+const PAGES: [(&str, &str, &[&str]); 11] = [
     ("context", "what the model is sent before your words", &["context"]),
     ("cost", "what it cost", &["session", "cost", "ID"]),
     ("trace", "what happened when", &["session", "trace", "ID"]),
     ("transcript", "the whole session", &["session", "show", "ID", "--full"]),
     ("tasks", "commands in the background", &["session", "processes", "ID"]),
+    ("agents", "subagents", &["session", "agents", "ID"]),
     ("permissions", "the rules in force", &["permission", "list"]),
     ("config", "the settings in force", &["config", "show", "--origin"]),
     ("doctor", "this machine", &["doctor"]),
+    ("mcp", "MCP servers", &["mcp", "list"]),
     ("trust", "what this repository brings along", &["trust", "--json"]),
 ];
 
@@ -41,10 +44,37 @@ impl Chat<'_> {
         }
         let id = id.unwrap_or_default();
         let argv: Vec<&str> = argv.iter().map(|word| if *word == "ID" { id.as_str() } else { *word }).collect();
-        let text = self.printed(&argv).await;
+        let mut text = self.printed(&argv).await;
+        if name == "mcp" {
+            text = self.servers_now() + &text;
+        }
         let at_end = *title == "the whole session";
         self.terminal.tell(Input::Page { title: (*title).to_owned(), text, at_end });
         true
+    }
+
+    /// The servers of the session, each with what it is doing and how to mend it.
+    fn servers_now(&self) -> String {
+        let Some(servers) = &self.servers else { return String::new() };
+        let mut text = "In this session:\n".to_owned();
+        for server in servers.servers() {
+            let state = match &server.state {
+                ServerState::Known => "starts with your first words".to_owned(),
+                ServerState::Starting => "is starting".to_owned(),
+                ServerState::Ready => "is ready".to_owned(),
+                ServerState::Failed { why, retry_in_s } => {
+                    let again = retry_in_s.map_or(String::new(), |seconds| format!("; tried again in {seconds} s"));
+                    format!("cannot be used: {why}{again}")
+                }
+                ServerState::NeedsLogin => format!("wants you to log in: piton mcp login {}", server.name),
+            };
+            let tools = view::plural(server.tools.len() as u64, "tool");
+            text.push_str(&format!("{:<20} {} ({tools})\n", server.name, view::clean(&state)));
+            for prompt in server.prompts.iter() {
+                text.push_str(&format!("    /mcp__{}__{}\n", server.name, view::clean(&prompt.name)));
+            }
+        }
+        text + "\nConfigured:\n"
     }
 
     /// Shows what the session came to as a picture.

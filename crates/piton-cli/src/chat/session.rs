@@ -13,6 +13,7 @@ use piton_core::client::{Closed, Prompt, Published, Request};
 use piton_core::configure::{BUILD, Configure};
 use piton_core::event::Event;
 use piton_core::ids::SessionId;
+use piton_core::task::over;
 use piton_engine::engine::{Handle, Resumed, Settings, Subscription};
 use piton_tui::face::{Facts, Input};
 use piton_tui::terminal::panics;
@@ -92,6 +93,7 @@ impl<'a> Chat<'a> {
     /// Tells the face how the next turn will be run.
     pub(super) fn know(&mut self, settings: &Settings) {
         self.facts = facts_of(settings, &self.facts);
+        self.servers = settings.tools.servers().cloned();
         self.tell_facts();
     }
 
@@ -176,6 +178,7 @@ impl<'a> Chat<'a> {
                 _ => {
                     let ready = prepared(&self.place, &mut self.wishes, self.engine, self.around).await?;
                     self.facts = facts_of(&ready.settings, &self.facts);
+                    self.servers = ready.settings.tools.servers().cloned();
                     ready.open(self.engine, &mut upkeep).await?
                 }
             };
@@ -315,7 +318,7 @@ pub(super) async fn close_at_last(open: Option<Open<'_>>, mut stops: Stops) {
                 Published::Closed(_) => break,
                 Published::Recorded(record) => {
                     if let Event::TaskEnded { task, outcome } = &record.event {
-                        let line = format!("background command {task} ended with the session: {}\n", outcome.title);
+                        let line = format!("{}\n", over(task, outcome, "ended with the session"));
                         print::write_stderr(&view::clean(&line));
                     }
                 }

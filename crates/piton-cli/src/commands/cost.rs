@@ -12,7 +12,7 @@ use piton_core::ids::{CallId, Seq, SessionId};
 use piton_core::message::Usage;
 use piton_core::prompt::SegmentKind;
 use piton_core::story::{
-    Block, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story,
+    Block, Body, CallStage, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story,
 };
 use piton_engine::engine::{Engine, Handle};
 use serde::Serialize;
@@ -174,7 +174,12 @@ impl Bill {
                     });
                 }
                 Body::Model(model) => bill.add_reply(block.seq, model, cache),
-                Body::Call(call) => bill.add_subagent(block.changed_seq, call),
+                Body::Call(call) => {
+                    if let CallStage::Settled(outcome) = &call.stage {
+                        bill.add_subagent(block.changed_seq, (&call.call, &call.about), outcome);
+                    }
+                }
+                Body::TaskEnd { task, outcome } => bill.add_subagent(block.changed_seq, (task, ""), outcome),
                 Body::Compaction(compaction) => bill.add_summary(block.changed_seq, compaction, cache),
                 Body::Title { by: TitledBy::Model { model, usage, cost_micros, at_most }, .. } => {
                     let mut sum = Sum::of(usage, *cost_micros, *at_most);
@@ -220,15 +225,15 @@ impl Bill {
         }
     }
 
-    fn add_subagent(&mut self, seq: Seq, call: &CallBlock) {
-        let CallStage::Settled(Outcome { delegated: Some(delegated), title, .. }) = &call.stage else { return };
+    fn add_subagent(&mut self, seq: Seq, (call, about): (&CallId, &str), outcome: &Outcome) {
+        let Outcome { delegated: Some(delegated), title, .. } = outcome else { return };
         let Delegated { session, usage, cost_micros, unpriced_calls, at_most: _ } = Delegated::clone(delegated);
         let sum = Sum { usage, cost_micros, unpriced_calls, at_most: None };
         self.sum.add(&sum);
         if let Some(turn) = self.turns.last_mut() {
             turn.sum.add(&sum);
-            let title = if title.is_empty() { call.about.clone() } else { title.clone() };
-            turn.subagents.push(Subagent { seq, call: call.call.clone(), session, title, sum });
+            let title = if title.is_empty() { about.to_owned() } else { title.clone() };
+            turn.subagents.push(Subagent { seq, call: call.clone(), session, title, sum });
         }
     }
 

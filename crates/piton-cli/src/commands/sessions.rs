@@ -2,6 +2,7 @@
 
 pub(crate) mod find;
 pub(crate) mod pick;
+mod agents;
 mod show;
 mod audit;
 mod configure;
@@ -68,6 +69,7 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
             let changed = Configure { tools: Some(tools), ..Configure::default() };
             configure::configure(&engine, &find(&id)?, changed, around).await?;
         }
+        SessionCommand::Agents { id, json } => agents::list(&engine, &meant(id)?, json).await?,
         SessionCommand::Export(args) => export::export(&engine, &meant(args.id.clone())?, &args, around).await?,
         SessionCommand::Import { file } => export::import(&engine, &file, around).await?,
         SessionCommand::Rm { ids } => {
@@ -76,7 +78,7 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
             trash::remove(&engine, &ids).await?;
         }
         SessionCommand::Trash { empty, json } => trash::trash(&engine, empty, json)?,
-        SessionCommand::Restore { id } => trash::restore(&engine, &id, around)?,
+        SessionCommand::Restore { id } => trash::restore(&engine, &id, around).await?,
         SessionCommand::Prune(args) => return trash::prune(&engine, &args, around).await,
         SessionCommand::Verify { id } => return mend::verify(&engine, &meant(id)?).await,
         SessionCommand::Repair { id } => mend::repair(&engine, &meant(id)?).await?,

@@ -17,7 +17,7 @@ use crate::surroundings::Surroundings;
 use anstyle::{AnsiColor, Style};
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use piton_core::call::{CallKind, Status};
-use piton_core::client::{CheckRun, Compacted, Live, Published, Report};
+use piton_core::client::{CheckRun, Compacted, Live, Published, Report, ServerNow};
 use piton_core::event::{Direction, Event, GivenKind, Record, Rewind, Touched, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
 use piton_core::message::Part;
@@ -26,10 +26,11 @@ use piton_core::story::{
     Block, BlockId, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, Field, ModelBlock, ModelState,
     RewindState, Story, WordsState,
 };
+use piton_core::task::over;
 use piton_core::todo::{TodoItem, TodoStatus};
 use piton_engine::export::words;
 use screen::Screen;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Instant;
@@ -48,6 +49,8 @@ const SNAPSHOT: &str = "taking a snapshot for undo";
 const MOST_OF_GIST: usize = 32;
 /// Bytes of a line without an end that are kept.
 const MOST_OF_LINE: usize = 4096;
+/// Characters of the reason why a server cannot be used.
+const MOST_OF_REASON: usize = 300;
 /// What a miss of the cache must cost in a run, in millionths of a dollar, for the run to tell of it: five cents.
 pub(crate) const MISS_WORTH_TELLING_MICROS: u64 = 50_000;
 
@@ -104,6 +107,8 @@ pub(crate) struct TextView {
     untold: Option<String>,
     /// Whether it was said in this step that a summary is asked for.
     told_of_summary: bool,
+    /// MCP servers of which it was said that they cannot be used.
+    told_of_servers: BTreeSet<String>,
     spoke: bool,
     /// Notices about undo that were shown.
     noticed: Vec<String>,
@@ -130,6 +135,7 @@ impl TextView {
             newest_line: String::new(),
             untold: None,
             told_of_summary: false,
+            told_of_servers: BTreeSet::new(),
             spoke: false,
             noticed: Vec::new(),
             frame: 0,
@@ -322,6 +328,10 @@ impl TextView {
             Live::ModelDelta { .. } => self.tell_untold(),
             Live::ToolOutput { .. } => {}
             Live::ModelSilent { .. } => self.told(live),
+            Live::SubagentsAwaited { subagents } => {
+                let line = format!("waiting for {} in the background", plural(*subagents as u64, "subagent"));
+                self.aside(&format!("{DIM}{line}…{DIM:#}"));
+            }
             Live::SnapshotSlow {} => {
                 self.aside(&format!("{DIM}{SNAPSHOT}…{DIM:#}"));
                 self.wait_for(SNAPSHOT);
@@ -340,9 +350,19 @@ impl TextView {
                 self.aside(&format!("{YELLOW}paused: running calls finish first{YELLOW:#}"));
             }
             Live::Paused { paused: false } => self.aside("continued"),
+            Live::Servers { servers } => self.show_servers(servers),
             // The run ends with this error, and says so.
             Live::Broken { .. } => self.waiting_for = None,
             _ => {}
+        }
+    }
+
+    /// Each server that cannot be used is told of once.
+    fn show_servers(&mut self, servers: &[ServerNow]) {
+        for ServerNow { name, why, .. } in servers {
+            let Some(why) = why.as_ref().filter(|_| self.told_of_servers.insert(name.clone())) else { continue };
+            let why: String = why.chars().take(MOST_OF_REASON).collect();
+            self.aside(&format!("{YELLOW}the MCP server {} cannot be used: {}{YELLOW:#}", clean(name), clean(&why)));
         }
     }
 
@@ -392,7 +412,7 @@ impl TextView {
                 self.aside(&format!("{DIM}{line}{DIM:#}"));
             }
             Body::TaskEnd { task, outcome } => {
-                let line = first_line(&format!("background command {task} is over: {}", outcome.title));
+                let line = first_line(&over(task, outcome, "is over"));
                 self.aside(&format!("{DIM}{line}{DIM:#}"));
             }
             Body::Rewind { rewind, state } => {

@@ -4,7 +4,7 @@ use crate::cli::Format;
 use crate::failure::{Failure, Result};
 use crate::out::view::{self, Look, TextView};
 use crate::out::{print, report};
-use piton_core::client::{Compacted, Published, Reply, Report};
+use piton_core::client::{Compacted, Published, Reply, Report, ServerNow};
 use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::{CallId, SessionId};
 use piton_core::message::Part;
@@ -54,10 +54,10 @@ impl Shown {
         }
     }
 
-    /// A session is open here, run by this agent.
-    pub(crate) fn opened(&self, session: &SessionId, agent: &str) {
+    /// A session is open here, run by this agent, with these MCP servers.
+    pub(crate) fn opened(&self, session: &SessionId, agent: &str, servers: &[ServerNow]) {
         if let Self::StreamJson = self {
-            view::write_stdout(&format!("{}\n", stream_json::opened(session, agent)));
+            view::write_stdout(&format!("{}\n", stream_json::opened(session, agent, servers)));
         }
     }
 

@@ -19,6 +19,7 @@ use piton_core::client::{Prompt, Published, Request};
 use piton_core::event::Event;
 use piton_core::ids::MessageId;
 use piton_core::permission::Grant;
+use piton_core::task::over;
 use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
 
 /// Does what was ordered, and returns the exit code.
@@ -72,6 +73,7 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
             // A session in which nothing is said is none.
             talk.input.first_words(&mut talk.shown).await?;
         }
+        let servers = prepared.settings.servers();
         // Another process was faster: then it is there that we speak.
         let Some(session) = prepared.open(engine, upkeep).await? else { continue };
         // Of a new place the model hears with the next message.
@@ -82,7 +84,7 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
         for words in order.wishes.kept().words() {
             talk.shown.note(&format!("this session uses {words}, set with `piton session mode`, `effort` or `tools`"));
         }
-        talk.shown.opened(session.id(), &agent);
+        talk.shown.opened(session.id(), &agent, &servers);
         return here(session, &mut talk).await;
     }
 }
@@ -120,7 +122,7 @@ async fn here(session: Handle, talk: &mut Conversation) -> Result<Over> {
             Published::Closed(_) => break,
             Published::Recorded(record) => {
                 if let Event::TaskEnded { task, outcome } = &record.event {
-                    let line = format!("background command {task} ended with the session: {}", outcome.title);
+                    let line = over(task, outcome, "ended with the session");
                     talk.shown.note(&view::first_line(&line));
                 }
             }

@@ -186,7 +186,7 @@ fn a_cache_that_the_provider_lost_is_told_with_its_cost() {
         "cache was missed",
         "$0.1350",
         "in step 2",
-        "not kept by the provider",
+        "no longer had the previous request",
         "piton session cost ses_",
     ]);
     let told = &bill(&stage, &["--json"]).events()[0];

@@ -62,6 +62,10 @@ fn a_subagent_works_in_a_session_of_its_own_and_answers_with_its_last_words() {
     let tree = Ran::of(stage.piton(&["session", "tree", "last"])).expect_code(0);
     assert!(tree.stdout.contains("c1_0  general") && tree.stdout.contains(&child), "{}", tree.stdout);
     Ran::of(stage.piton(&["session", "tree", &child])).expect_code(0).expect_stdout(&["subagent of ses_"]);
+    let agents = Ran::of(stage.piton(&["session", "agents", "last"])).expect_code(0);
+    assert!(agents.stdout.starts_with("c1_0  general: a part  completed  2 steps  330 tokens"), "{}", agents.stdout);
+    let agents = Ran::of(stage.piton(&["session", "agents", "last", "--json"])).events();
+    assert_eq!((&agents[0]["session"], &agents[0]["depth"]), (&json!(child), &json!(0)));
     let own = stage.journal_of(&child);
     assert_eq!(own[0]["parent"]["call"], "c1_0");
 }
@@ -283,4 +287,346 @@ fn a_turn_that_goes_on_by_a_smaller_budget_has_its_subagents_go_by_it() {
     let ran = stage.run(&["--continue", "--max-tokens", "50000"]);
     assert_eq!(ran.end(), "budget", "{}", ran.stdout);
     assert_eq!(stage.provider.requests().len(), 2, "nobody is asked after that");
+}
+
+/// A call that returns at once.
+fn in_background(prompts: &[&str]) -> Value {
+    let mut calls = task(prompts);
+    calls["tools"].as_array_mut().unwrap().iter_mut().for_each(|call| call["args"]["background"] = json!(true));
+    calls
+}
+
+/// Every end of a subagent in the background that this journal has.
+fn ends(events: &[Value]) -> Vec<String> {
+    let ended = events.iter().filter(|event| event["type"] == "task_ended");
+    ended.map(|event| event["outcome"]["title"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_subagent_in_the_background_returns_at_once_and_the_run_waits_for_its_end_and_tells_the_model() {
+    let stage = Stage::new(json!([
+        in_background(&["count slowly"]),
+        {"of": "count slowly", "tools": [{"name": "bash", "args": {"command": "until [ -e go ]; do sleep 0.02; done"}}],
+         "usage": {"input": 100, "output": 10}},
+        {"of": "count slowly", "text": "There are nine.", "usage": {"input": 200, "output": 20}},
+        {"tools": [{"name": "bash", "args": {"command": "echo here"}}], "usage": {"input": 1, "output": 1}},
+        {"text": "It is at work.", "usage": {"input": 1, "output": 1}},
+        {"text": "Nine, it says.", "usage": {"input": 1, "output": 1}},
+    ]));
+    let mut run = stage.start(&["how many?"]);
+    until("the turn waits", || stage.printed().contains("subagents_awaited"));
+    stage.workspace.write("go", "");
+    assert!(run.wait().unwrap().success());
+    let ran = Ran { code: 0, stdout: stage.printed(), stderr: String::new() };
+    assert_eq!(ran.result()["result"], "Nine, it says.");
+    let events = ran.events();
+    let child = children(&events).remove(0);
+    let first = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
+    assert!(first.contains("works in the background") && first.ends_with(&format!("[task_id: {child}]")), "{first}");
+    assert_eq!(ends(&events), ["task general: a part"]);
+    assert_eq!(kinds(&events, "turn_started"), 1, "it is the same turn that waits");
+    let told = serde_json::to_string(&stage.last_messages()).unwrap();
+    assert!(told.contains("The background subagent c1_0 is over") && told.contains("There are nine."), "{told}");
+    // What it used is used by the turn that was under way, and on the session's bill.
+    assert_eq!(ran.result()["spent"]["usage"]["input_tokens"], 10 + 300 + 1 + 1 + 1);
+    let cost = Ran::of(stage.piton(&["session", "cost", "last", "--json"])).events().remove(0);
+    assert_eq!(cost["turns"][0]["subagents"][0]["session"], json!(child));
+}
+
+#[test]
+fn the_end_of_a_subagent_in_the_background_is_a_turn_of_its_own_in_a_session_that_stays_open() {
+    let stage = Stage::new(json!([
+        in_background(&["build it"]),
+        {"of": "build it", "tools": [{"name": "bash", "args": {"command": "until [ -e go ]; do sleep 0.02; done"}}]},
+        {"of": "build it", "text": "It is built."},
+        {"text": "It is being built."},
+        {"text": "Now it is built."},
+        {"text": "unasked", "repeat": true},
+    ]));
+    let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
+    let mut command = stage.run_command(&["--input-format", "stream-json", "go"]);
+    let stdio = std::process::Stdio::piped;
+    let mut child = command.stdin(stdio()).stdout(log).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let input = child.stdin.take().unwrap();
+    let turns = || stage.printed().matches(r#""type":"turn_ended""#).count();
+    until("the first turn is over", || turns() == 1);
+    assert!(!stage.printed().contains("task_ended"), "it is at work behind the turn");
+    stage.workspace.write("go", "");
+    until("its end is a turn", || turns() == 2);
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    let told = serde_json::to_string(&stage.last_messages()).unwrap();
+    assert!(told.contains("A subagent in the background is over") && told.contains("It is built."), "{told}");
+    assert_eq!(kinds(&stage.journal_of("last"), "turn_started"), 2);
+}
+
+#[test]
+fn the_model_looks_at_a_subagent_in_the_background_and_stops_it() {
+    let stage = Stage::new(json!([
+        in_background(&["never end"]),
+        {"of": "never end", "text": "I begin.",
+         "tools": [{"name": "bash", "args": {"command": "touch begun; sleep 987654"}}]},
+        {"tools": [{"name": "bash", "args": {"command": "until [ -e begun ]; do sleep 0.02; done"}}]},
+        {"tools": [{"name": "task_output", "args": {"task_id": "c1_0", "wait_ms": 50}}]},
+        {"tools": [{"name": "task_stop", "args": {"task_id": "c1_0"}}]},
+        {"tools": [{"name": "task_output", "args": {"task_id": "c1_0"}}, {"name": "task_stop", "args": {"task_id": "ses_none"}}]},
+        {"text": "It is stopped."},
+        {"text": "unasked", "repeat": true},
+    ]));
+    let ran = stage.run(&["go"]).expect_code(0);
+    let texts: Vec<String> =
+        ran.outcomes().iter().map(|outcome| outcome["text"].as_str().unwrap_or_default().to_owned()).collect();
+    let [_, _, looked, stopped, again, none] = &texts[..] else { panic!("{texts:?}") };
+    assert!(
+        looked.contains("is at work: 1 step and 0 calls done") && looked.ends_with("It said last:\nI begin."),
+        "{looked}"
+    );
+    assert!(
+        stopped.starts_with("[the subagent general is over]\nI begin.") && stopped.contains("canceled"),
+        "{stopped}"
+    );
+    assert!(again.starts_with("[the subagent general is over]") || again.contains("I begin."), "{again}");
+    assert!(none.contains("no subagent `ses_none` was left at work"), "{none}");
+    assert_eq!(ran.result()["result"], "It is stopped.", "what the model has read is not told again");
+    let events = stage.journal_of("last");
+    assert_eq!(ends(&events), ["task general: a part (not finished: canceled)"]);
+}
+
+#[test]
+fn after_a_kill_subagents_in_the_background_go_on_and_are_told_of_once() {
+    let stage = Stage::new(json!([
+        in_background(&["alpha work", "beta work"]),
+        bash("alpha work", "echo a >> ran; until [ -e go ]; do sleep 0.02; done; echo A"),
+        bash("beta work", "echo b >> ran; until [ -e go ]; do sleep 0.02; done; echo B"),
+        {"of": "alpha work", "text": "alpha is done"},
+        {"of": "beta work", "text": "beta is done"},
+        {"text": "both are at work"},
+        {"text": "both are done"},
+    ]));
+    let mut child = stage.start(&["go"]);
+    until("both commands run", || stage.workspace.has("ran") && stage.workspace.read("ran").lines().count() == 2);
+    until("the turn waits", || stage.printed().contains("subagents_awaited"));
+    kill(child.id(), Signal::KILL);
+    child.wait().unwrap();
+    stage.workspace.write("go", "");
+    let ran = stage.run(&["--continue"]).expect_code(0);
+    assert_eq!(ran.result()["result"], "both are done");
+    let mut lines: Vec<String> = stage.workspace.read("ran").lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, ["a", "b"], "each ran once");
+    let listed = Ran::of(stage.piton(&["session", "list", "--json", "--tree"])).events();
+    assert_eq!(listed.len(), 3);
+    let root = listed.iter().find(|session| session["parent"].is_null()).unwrap()["id"].as_str().unwrap().to_owned();
+    let events = stage.journal_of(&root);
+    assert_eq!((kinds(&events, "delegated"), kinds(&events, "task_ended")), (2, 2), "begun once, over once");
+    let told = serde_json::to_string(&stage.last_messages()).unwrap();
+    assert_eq!((told.matches("alpha is done").count(), told.matches("beta is done").count()), (1, 1), "{told}");
+}
+
+#[test]
+fn a_cancel_of_the_turn_that_waits_leaves_and_the_subagent_ends_with_the_session() {
+    let stage = Stage::new(json!([
+        in_background(&["long work"]),
+        {"of": "long work", "tools": [{"name": "bash", "args": {"command": "touch begun; sleep 987654"}}]},
+        {"text": "It is at work."},
+        {"text": "never asked", "repeat": true},
+    ]));
+    let mut child = stage.start(&["go"]);
+    until("its command runs", || stage.workspace.has("begun"));
+    until("the turn waits", || stage.printed().contains("subagents_awaited"));
+    let below = descendants(child.id());
+    kill(child.id(), Signal::INT);
+    child.wait().unwrap();
+    until("all processes are gone", || below.iter().all(|pid| !is_alive(*pid)));
+    let listed = Ran::of(stage.piton(&["session", "list", "--json", "--tree"])).events();
+    assert!(listed.len() == 2 && listed.iter().all(|session| session["last_end"] == "canceled"), "{listed:?}");
+    let root = listed.iter().find(|session| session["parent"].is_null()).unwrap()["id"].as_str().unwrap().to_owned();
+    assert_eq!(ends(&stage.journal_of(&root)), ["task general: a part (not finished: canceled)"]);
+}
+
+#[test]
+fn who_removes_a_session_removes_those_of_its_subagents_and_has_them_back_with_it() {
+    let stage = Stage::new(json!([task(&["a part of it"]), {"of": "a part of it", "text": "Done."}, {"text": "over"}]));
+    stage.run(&["go"]).expect_code(0);
+    let all = || Ran::of(stage.piton(&["session", "list", "--json", "--tree"])).events().len();
+    assert_eq!(all(), 2);
+    let checked = Ran::of(stage.piton(&["session", "verify", "last"])).expect_code(0);
+    assert_eq!(checked.stdout.matches("every one in its place").count(), 2, "{}", checked.stdout);
+    let removed = Ran::of(stage.piton(&["session", "rm", "last"]))
+        .expect_code(0)
+        .expect_said(&["with 1 session of its subagents"]);
+    assert_eq!(all(), 0);
+    let id = removed.stderr.split(',').next().unwrap().trim().to_owned();
+    Ran::of(stage.piton(&["session", "restore", &id]))
+        .expect_code(0)
+        .expect_said(&["with 1 session of its subagents, is back"]);
+    assert_eq!(all(), 2);
+}
+
+#[test]
+fn hooks_hear_that_a_subagent_begins_and_ends_and_can_send_it_back() {
+    let script = "#!/bin/sh\ncat >> heard; echo >> heard\n";
+    let back =
+        "#!/bin/sh\ncat >> heard; echo >> heard\n[ -e sent ] && exit 0; touch sent; echo 'look again' >&2; exit 2\n";
+    let hooks = "\n[[hooks.SubagentStart]]\nmatcher = \"general\"\ncommand = \"sh ./hear.sh\"\n\
+                 [[hooks.SubagentStop]]\ncommand = \"sh ./back.sh\"\n\
+                 [[hooks.Stop]]\ncommand = \"sh ./hear.sh\"\n[[hooks.PreToolUse]]\nmatcher = \"Bash\"\ncommand = \"sh ./hear.sh\"\n";
+    let stage = Stage::new(json!([
+        task(&["do a part"]),
+        bash("do a part", "echo x"),
+        {"of": "do a part", "text": "Once."},
+        {"of": "do a part", "text": "Twice."},
+        {"text": "over"},
+    ]))
+    .with_files([("hear.sh", script), ("back.sh", back)])
+    .with_config(hooks);
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert!(ran.outcomes()[0]["text"].as_str().unwrap().starts_with("Twice."), "{:?}", ran.outcomes());
+    let child = children(&ran.events()).remove(0);
+    let heard = stage.workspace.read("heard");
+    let heard: Vec<Value> = heard.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let names: Vec<&str> = heard.iter().map(|event| event["hook_event_name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["SubagentStart", "PreToolUse", "SubagentStop", "SubagentStop", "Stop"]);
+    for event in &heard[..4] {
+        assert_eq!((&event["agent_id"], &event["agent_type"]), (&json!(child), &json!("general")), "{event}");
+        let transcript = event["agent_transcript_path"].as_str().unwrap();
+        assert!(transcript.contains(&child) && transcript.ends_with("journal.db"), "{transcript}");
+    }
+    assert_eq!(heard[2]["last_assistant_message"], "Once.");
+    assert_eq!(heard[3]["stop_hook_active"], true);
+    assert_eq!(heard[4]["agent_id"], Value::Null, "the caller's own hooks say nothing of an agent");
+}
+
+fn git(stage: &Stage, args: &[&str]) -> String {
+    let mut command = std::process::Command::new("git");
+    command
+        .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
+        .args(args)
+        .current_dir(stage.workspace.path());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A call whose subagent works in a worktree.
+fn in_worktree(prompt: &str) -> Value {
+    let mut call = task(&[prompt]);
+    call["tools"][0]["args"]["isolation"] = json!("worktree");
+    call
+}
+
+#[test]
+fn a_subagent_in_a_worktree_changes_none_of_its_callers_files_and_the_worktree_is_kept_and_named() {
+    let stage = Stage::new(json!([
+        in_worktree("change it there"),
+        {"of": "change it there", "tools": [{"name": "write", "args": {"path": "new.txt", "content": "new\n"}}]},
+        {"of": "change it there", "tools": [{"name": "bash", "args": {
+            "command": "pwd > where; git add a.txt new.txt; echo two > a.txt; git -c user.name=t -c user.email=t@example.org commit -qam changed && git status -sb"
+        }}]},
+        {"of": "change it there", "text": "It is changed."},
+        {"text": "over"},
+    ]))
+    .with_files([("a.txt", "one\n")]);
+    git(&stage, &["init", "-q", "-b", "main"]);
+    git(&stage, &["add", "a.txt"]);
+    git(&stage, &["commit", "-qm", "first"]);
+    let ran = stage.run(&["go"]).expect_code(0);
+    let child = children(&ran.events()).remove(0);
+    let outcome = ran.outcomes().remove(0);
+    let text = outcome["text"].as_str().unwrap();
+    let branch = format!("piton/{}", child.strip_prefix("ses_").unwrap());
+    assert!(
+        text.starts_with("It is changed.")
+            && text.contains(&format!("on branch {branch}; changed: a.txt, new.txt, where")),
+        "{text}"
+    );
+    assert_eq!(outcome["metadata"]["worktree"]["files"], json!(["a.txt", "new.txt", "where"]));
+    assert_eq!((stage.workspace.read("a.txt").as_str(), stage.workspace.has("new.txt")), ("one\n", false));
+    assert_eq!(git(&stage, &["show", &format!("{branch}:a.txt")]), "two\n", "it could commit");
+    let folder = std::path::PathBuf::from(outcome["metadata"]["worktree"]["path"].as_str().unwrap());
+    assert!(
+        std::fs::read_to_string(folder.join("where")).unwrap().trim().ends_with(&format!("worktrees/{child}/tree"))
+    );
+    // The caller's undo leaves it alone.
+    drop(Ran::of(stage.piton(&["undo"])));
+    assert!(folder.join("new.txt").exists());
+}
+
+#[test]
+fn a_worktree_in_which_nothing_changed_is_removed_and_without_git_there_is_none() {
+    let stage = Stage::new(json!([
+        in_worktree("only look"),
+        {"of": "only look", "tools": [{"name": "read", "args": {"path": "a.txt"}}]},
+        {"of": "only look", "text": "I looked."},
+        {"text": "over"},
+        in_worktree("not begun"),
+        {"text": "no"},
+    ]))
+    .with_files([("a.txt", "one\n")]);
+    git(&stage, &["init", "-q", "-b", "main"]);
+    git(&stage, &["add", "a.txt"]);
+    git(&stage, &["commit", "-qm", "first"]);
+    let ran = stage.run(&["go"]).expect_code(0);
+    let text = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
+    assert!(text.starts_with("I looked.") && !text.contains("worktree"), "{text}");
+    assert_eq!(git(&stage, &["branch", "--format=%(refname:short)"]), "main\n");
+    assert_eq!(git(&stage, &["worktree", "list"]).lines().count(), 1);
+    std::fs::remove_dir_all(stage.workspace.path().join(".git")).unwrap();
+    let ran = stage.run(&["go"]).expect_code(0);
+    let text = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("was not started: `isolation: worktree` needs a git repository"), "{text}");
+}
+
+#[test]
+fn a_worktree_that_is_gone_when_its_subagent_is_resumed_is_named() {
+    let stage = Stage::new(json!([
+        in_worktree("work there"),
+        {"of": "work there", "tools": [{"name": "bash", "args": {"command": "touch begun; until [ -e go ]; do sleep 0.02; done"}}]},
+        {"of": "work there", "text": "never said", "repeat": true},
+        {"text": "It could not go on.", "repeat": true},
+    ]))
+    .with_files([("a.txt", "one\n")]);
+    git(&stage, &["init", "-q", "-b", "main"]);
+    git(&stage, &["add", "a.txt"]);
+    git(&stage, &["commit", "-qm", "first"]);
+    let mut child = stage.start(&["go"]);
+    let worktrees = stage.home.path().join("data/worktrees");
+    let tree = || Some(std::fs::read_dir(&worktrees).ok()?.next()?.ok()?.path().join("tree"));
+    until("its command runs", || tree().is_some_and(|tree| tree.join("begun").exists()));
+    let below = descendants(child.id());
+    kill(child.id(), Signal::KILL);
+    child.wait().unwrap();
+    let tree = tree().unwrap();
+    std::fs::write(tree.join("go"), "").unwrap();
+    until("its command is over", || below.iter().all(|pid| !is_alive(*pid)));
+    std::fs::remove_dir_all(&tree).unwrap();
+    let ran = stage.run(&["--continue"]).expect_code(0);
+    let text = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("its worktree") && text.contains("is gone"), "{text}");
+}
+
+#[test]
+fn a_person_sees_a_subagent_at_work_and_stops_it_alone() {
+    let stage = Stage::new(json!([
+        in_background(&["never end"]),
+        {"of": "never end", "text": "I begin.",
+         "tools": [{"name": "bash", "args": {"command": "touch begun; sleep 987654"}}]},
+        {"text": "It is at work."},
+        {"text": "It was stopped."},
+    ]));
+    let mut run = stage.start(&["go"]);
+    until("its command runs", || stage.workspace.has("begun"));
+    until("the turn waits", || stage.printed().contains("subagents_awaited"));
+    let agents = Ran::of(stage.piton(&["session", "agents", "last", "--json"])).events();
+    let [agent] = &agents[..] else { panic!("one subagent: {agents:?}") };
+    assert_eq!(
+        (&agent["state"], &agent["call"], &agent["agent"]),
+        (&json!("at work"), &json!("c1_0"), &json!("general"))
+    );
+    assert!(agent["doing"].as_str().unwrap().contains("touch begun"), "{agent}");
+    Ran::of(stage.piton(&["session", "cancel", agent["session"].as_str().unwrap()])).expect_code(0);
+    assert!(run.wait().unwrap().success(), "its caller's turn completes");
+    let told = serde_json::to_string(&stage.last_messages()).unwrap();
+    assert!(told.contains("The background subagent c1_0 is over") && told.contains("I begin."), "{told}");
+    assert_eq!(ends(&stage.journal_of("last")), ["task general: a part (not finished: canceled)"]);
 }

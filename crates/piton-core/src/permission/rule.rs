@@ -3,6 +3,7 @@
 use super::pattern::{Pattern, Places};
 use super::{Action, Ask};
 use crate::call::{Access, CommandPart};
+use crate::server_tool;
 use piton_shell::Below;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -130,6 +131,7 @@ impl Rule {
             }
             None if self.tool == "*" => (0, 0, false),
             None if self.tool.ends_with('*') => (1, self.tool.len(), false),
+            None if server_tool::is_server(&self.tool) => (1, self.tool.len() + "__*".len(), false),
             None => (2, 0, false),
         }
     }
@@ -141,7 +143,7 @@ impl Rule {
         if is_stricter && tool == "apply_patch" {
             return true;
         }
-        self.tool.strip_suffix('*').map_or(self.tool == tool, |stem| tool.starts_with(stem))
+        server_tool::is_meant(&self.tool, tool)
     }
 
     /// Whether a person means it by this: its tool, or all of it.
@@ -199,6 +201,8 @@ impl Rule {
             Access::Read(_) => self.tool == READ || of_all && is_one_of(READING),
             Access::Reach(_) => self.tool == NET || of_all && self.tool == "web_fetch",
             Access::Command(_) => of_all && (is_one_of(EDITING) || is_one_of(READING)),
+            // What a tool uses in the name of another, such as a server.
+            Access::Use(name) => self.names(name),
             _ => false,
         };
         if !by_kind && !self.names(ask.tool) {

@@ -138,7 +138,8 @@ pub(super) fn narrowest(ask: &Ask<'_>, access: &Access) -> Option<Rule> {
         Access::Write(path) => rule(ask.tool, Some(folder(path)?)),
         Access::Read(path) => rule("Read", Some(folder(path)?)),
         Access::Reach(host) => rule("net", Some(format!("domain:{host}"))),
-        Access::Run(_) | Access::Spawn | Access::Use(_) => rule(ask.tool, None),
+        Access::Use(name) => rule(name, None),
+        Access::Run(_) | Access::Spawn => rule(ask.tool, None),
         Access::SomePath(_) | Access::Unknowable(_) | Access::Unsandboxed(_) => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Every text of an event, with who speaks in it. The matches name each field: a new one does not compile until somebody
 //! has said whether it is a text.
 
-use crate::call::{Access, CallInput, CommandPart, Outcome, Planned};
+use crate::call::{Access, BackgroundAgent, CallInput, CommandPart, Outcome, Planned};
 use crate::event::{Canceller, Event, Given, Touched, Trigger, Verdict};
 use crate::hook::{Demand, HookRun, HookVerdict};
 use crate::inquiry::planning::ProposedPlan;
@@ -44,6 +44,7 @@ impl Event {
             | Self::GrantsRevoked { tools: _ }
             | Self::MessageUnqueued { message: _ }
             | Self::Delegated { call: _, child: _, agent: _ }
+            | Self::ServerTask { call: _, handle: _ }
             | Self::SettingsChanged { changed: _, by: _, at_once: _ }
             | Self::WorkspaceMoved { workspace: _ }
             | Self::EventLost {}
@@ -233,6 +234,12 @@ pub(super) fn of_outcome(outcome: &mut Outcome, see: &mut See<'_>) {
     let Outcome { status: _, text, title, metadata, duration_ms: _, task, pictures: _, delegated: _ } = outcome;
     if let Some(began) = task.as_mut().and_then(|news| news.began.as_mut()) {
         see(Model, None, &mut began.command);
+        if let Some(subagent) = &mut began.subagent {
+            let BackgroundAgent { session: _, goes_on: _, agent: _, title, prompt, model: _, worktree: _ } =
+                &mut **subagent;
+            see(Model, None, title);
+            see(Model, None, prompt);
+        }
     }
     see(World, None, text);
     see(World, None, title);

@@ -99,6 +99,7 @@ impl fmt::Display for BlockId {
             Self::Question(Subject::Call(call)) => write!(f, "q.{call}"),
             Self::Question(Subject::GoOn(call)) => write!(f, "q.{call}.on"),
             Self::Question(Subject::Host { call, host }) => write!(f, "q.{call}.{host}"),
+            Self::Question(Subject::Elicited { call, number }) => write!(f, "q.{call}.{number}"),
             Self::Question(Subject::Child { session, subject }) => {
                 write!(f, "{session}.{}", Self::Question(Subject::clone(subject)))
             }

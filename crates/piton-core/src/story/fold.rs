@@ -620,7 +620,9 @@ fn cost_of(event: &Event) -> Option<u64> {
         Event::CompactionFinished { asked: Some(asked), .. } | Event::CompactionFailed { asked: Some(asked), .. } => {
             asked.cost_micros
         }
-        Event::CallSettled { outcome, .. } => outcome.delegated.as_ref().and_then(|delegated| delegated.cost_micros),
+        Event::CallSettled { outcome, .. } | Event::TaskEnded { outcome, .. } => {
+            outcome.delegated.as_ref().and_then(|delegated| delegated.cost_micros)
+        }
         _ => None,
     }
 }

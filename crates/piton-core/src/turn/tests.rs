@@ -17,7 +17,7 @@ mod todos;
 use super::*;
 use crate::branch;
 use crate::budget::Budget;
-use crate::call::{Access, CallInput, CallKind, Effects, Planned, TaskBegan, TaskNews};
+use crate::call::{Access, BackgroundAgent, CallInput, CallKind, Delegated, Effects, Planned, TaskBegan, TaskNews};
 use crate::event::{Author, Canceller, ChangedBy, Configure, Direction, Restore, TitledBy, Touched, Verdict};
 use crate::hook::Gates;
 use crate::ids::MessageId;

@@ -281,7 +281,9 @@ impl Work {
         match phase {
             Phase::Idle | Phase::Held => Phase::Due,
             // What is found out now would be of yesterday.
-            Phase::Checking if delivery == Delivery::Steer => self.next_step(StepKind::Ordinary),
+            Phase::Checking | Phase::AwaitingSubagents if delivery == Delivery::Steer => {
+                self.next_step(StepKind::Ordinary)
+            }
             busy => busy,
         }
     }
@@ -702,10 +704,37 @@ impl Work {
                 self.todo.recall();
                 self.next_step(StepKind::Ordinary)
             }
-            After::Answered => match self.turn.answered() {
-                Ending { end: TurnEnd::Completed, .. } if self.has_gate(HookPoint::Stop) => Phase::Checking,
-                ending => self.end(ending),
-            },
+            After::Answered => self.await_subagents(),
+        }
+    }
+
+    /// The model has said all it wanted. Where the turn has to, it waits for the subagents in the background, and the model is told
+    /// of their ends if a step is left for that.
+    pub(super) fn await_subagents(&mut self) -> Phase {
+        if self.turn.policy.waits_for_subagents {
+            if self.tasks.subagents_at_work().next().is_some() {
+                return Phase::AwaitingSubagents;
+            }
+            let is_untold = self.tasks.untold().any(|task| task.subagent.is_some());
+            if is_untold && self.limited(StepKind::Ordinary) == Ok(StepKind::Ordinary) {
+                return self.next_step(StepKind::Ordinary);
+            }
+        }
+        match self.turn.answered() {
+            Ending { end: TurnEnd::Completed, .. } if self.has_gate(HookPoint::Stop) => Phase::Checking,
+            ending => self.end(ending),
+        }
+    }
+
+    /// Something in the background is over. What a subagent used counts in the turn that is under way.
+    pub(super) fn task_ended(&mut self, phase: Phase, event: &Event) -> Phase {
+        if phase.is_between_turns() {
+            return phase;
+        }
+        self.turn.pay(event);
+        match phase {
+            Phase::AwaitingSubagents => self.await_subagents(),
+            phase => phase,
         }
     }
 
@@ -1107,8 +1136,10 @@ impl TurnWork {
         }
     }
 
-    /// Counts a call that a subagent answers.
-    pub(super) fn note_delegated(&mut self, event: &Event) {
+    /// Takes note of what an event about calls says of the turn: its snapshots, what it used, which calls subagents answer.
+    pub(super) fn note_of_calls(&mut self, event: &Event) {
+        self.note_snapshot(event);
+        self.pay(event);
         self.delegated += u32::from(matches!(event, Event::Delegated { .. }));
     }
 
@@ -1123,7 +1154,8 @@ impl TurnWork {
                 self.spend(usage, *cost_micros, at_most.is_some());
             }
             Event::MessageCut { at_most: Some(_), .. } => self.spend(&Usage::default(), None, true),
-            Event::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. } => {
+            Event::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. }
+            | Event::TaskEnded { outcome: Outcome { delegated: Some(delegated), .. }, .. } => {
                 self.spent.usage.add(&delegated.usage);
                 self.spent.unpriced_calls += delegated.unpriced_calls;
                 if let Some(cost) = delegated.cost_micros {

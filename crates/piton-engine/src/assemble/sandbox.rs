@@ -9,17 +9,17 @@ use super::machine::Machine;
 use super::notice::Notice;
 use super::wishes::Wishes;
 use crate::config::{BackendChoice, Config, OpenHost};
-use crate::settings::{SandboxSettings, network};
+use crate::settings::SandboxSettings;
 use piton_core::permission::{self, Action, PermissionMode};
 use piton_core::policy::{Policy, SandboxMode};
 use piton_http::egress::{Egress, HostRule};
 use piton_http::page::PageAddress;
-use piton_sandbox::{Backend, Limits, Reach, Write, carried};
+use piton_sandbox::{Backend, Limits, Write, carried};
 use piton_tools::runner::RunnerCommand;
-use piton_tools::spawn::{Confined, Confinement, Env, Group, Spawn, Streams, output_within};
+use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams, output_within};
 use piton_tools::{private, regular};
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -313,12 +313,10 @@ pub fn by_hand(
     private: PathBuf,
 ) -> Confinement {
     let Some(write) = write(mode) else { return Confinement::Model };
-    let SandboxSettings { home, read, hidden, carried, limits, by, egress, .. } =
-        chosen(machine, config, write, backend);
-    let path = std::env::split_paths(machine.var("PATH").unwrap_or_default()).filter(|folder| folder.is_absolute());
-    let (workspace, path, network) = (workspace.to_path_buf(), path.collect(), network(egress.as_deref()));
-    let reach = Reach { backend, workspace, write, home, private, path, read, hidden, carried, limits, network };
-    Confinement::Sandbox(Arc::new(Confined { reach, by, egress }))
+    let path = OsStr::new(machine.var("PATH").unwrap_or_default());
+    let settings = chosen(machine, config, write, backend);
+    let egress = settings.egress.clone();
+    settings.confinement(workspace, private, path, [], egress)
 }
 
 fn try_out(machine: &Machine, backend: Backend) -> Result<(), String> {

@@ -54,6 +54,10 @@ pub enum Kind {
     Command,
     /// A skill, with the files beside it.
     Skill,
+    /// An MCP server: one entry of a file of them.
+    Server,
+    /// A plugin, with all its files.
+    Plugin,
 }
 
 impl Kind {
@@ -68,6 +72,10 @@ impl Kind {
             (Self::Command, _) => "commands",
             (Self::Skill, 1) => "skill",
             (Self::Skill, _) => "skills",
+            (Self::Server, 1) => "MCP server",
+            (Self::Server, _) => "MCP servers",
+            (Self::Plugin, 1) => "plugin",
+            (Self::Plugin, _) => "plugins",
         }
     }
 }
@@ -77,7 +85,7 @@ impl Kind {
 pub struct Item {
     /// What it is.
     pub kind: Kind,
-    /// The file it stands in.
+    /// The file it stands in; of a server, with `#` and its name.
     pub path: PathBuf,
     /// The BLAKE3 hash of what counts of it, in hexadecimal.
     pub hash: String,
@@ -97,6 +105,8 @@ impl Item {
             Kind::Agent => format!("agent:{}", self.hash),
             Kind::Command => format!("command:{}", self.hash),
             Kind::Skill => format!("skill:{}", self.hash),
+            Kind::Server => format!("server:{}", self.hash),
+            Kind::Plugin => format!("plugin:{}", self.hash),
         }
     }
 

@@ -250,12 +250,12 @@ impl Notes {
     }
 }
 
-/// Commands in the background that are over, of which the model does not know it.
+/// Commands and subagents in the background that are over, of which the model does not know it.
 fn ended_tasks(session: &State, addition: &mut Addition) {
     for task in session.tasks().untold() {
         let Some(outcome) = &task.outcome else { continue };
-        let text =
-            format!("The background command {} is over: {}\n{}", task.id, outcome.title, outcome.text.trim_end());
+        let what = if task.subagent.is_some() { "subagent" } else { "command" };
+        let text = format!("The background {what} {} is over: {}\n{}", task.id, outcome.title, outcome.text.trim_end());
         addition.add_one(GivenKind::TaskEnded, text);
     }
 }
@@ -298,7 +298,7 @@ impl Addition {
         self.items.push(item);
     }
 
-    fn add_one(&mut self, kind: GivenKind, text: String) {
+    pub(crate) fn add_one(&mut self, kind: GivenKind, text: String) {
         let item = Given::of(kind, &text);
         self.add(text, item);
     }

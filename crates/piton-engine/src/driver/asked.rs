@@ -23,7 +23,11 @@ impl Driver {
     pub(super) fn take_request(&mut self, asked: Asked) {
         match asked {
             Asked::Request(request, asker) => self.obey(request, asker),
-            Asked::LeaveWhenAnswered => self.askers.leave_when_answered(),
+            Asked::Record(events, done) => {
+                self.record_all(events);
+                self.askers.tell_call_when_durable(done);
+            }
+            Asked::LeaveWhenAnswered => self.leave_when_answered(),
             Asked::Close => {
                 self.pause(false);
                 self.stage = Stage::Closing;
@@ -58,7 +62,7 @@ impl Driver {
                 self.askers.tell_when_durable(asker, Reply::Renamed { seq: self.recorder.last_seq() });
             }
             Request::Revoke { tools } => {
-                self.services.nursery.ask_all(&Request::Revoke { tools: tools.clone() });
+                self.services.tree.nursery.ask_all(&Request::Revoke { tools: tools.clone() });
                 self.record(Event::GrantsRevoked { tools });
                 self.askers.tell_when_durable(asker, Reply::Revoked { seq: self.recorder.last_seq() });
             }
@@ -151,7 +155,7 @@ impl Driver {
 
     fn pause_for(&mut self, paused: bool, asker: &Asker) {
         self.pause(paused);
-        self.services.nursery.ask_all(&if paused { Request::Pause {} } else { Request::Continue {} });
+        self.services.tree.nursery.ask_all(&if paused { Request::Pause {} } else { Request::Continue {} });
         asker.tell(Reply::State { paused });
     }
 
@@ -187,6 +191,12 @@ impl Driver {
             let answer = Answer { subject: Subject::clone(own), decision, shown };
             return self.answered_child(session, Request::Answer(answer), asker);
         }
+        if let Subject::Elicited { .. } = &subject {
+            return match self.services.elicitations.answer(&subject, decision, shown.as_deref()) {
+                Ok(()) => asker.tell(Reply::Answered { seq: self.recorder.last_seq() }),
+                Err(error) => asker.refuse(error),
+            };
+        }
         let Some(open) = self.session.question(&subject) else {
             let early = self.line.carried.keep(Answer { subject, decision, shown }, asker);
             return early.into_iter().for_each(|(answer, asker)| self.not_open(answer.subject, asker));
@@ -209,7 +219,7 @@ impl Driver {
 
     /// Passes on what is for a subagent, and what that answers.
     fn answered_child(&self, child: &SessionId, request: Request, asker: Asker) {
-        let Some(mut asking) = self.services.nursery.ask(child, request) else {
+        let Some(mut asking) = self.services.tree.nursery.ask(child, request) else {
             return asker.refuse(EngineError::NotAtWork(child.clone()));
         };
         let session = child.clone();
@@ -247,6 +257,12 @@ impl Driver {
         if let Some(task) = title(report.end, &self.context()) {
             self.jobs.put_ready(Key::Side(SideJob::Title), task);
         }
+    }
+
+    /// From here on the session is left as soon as no client of this process waits.
+    pub(super) fn leave_when_answered(&mut self) {
+        self.askers.leave_when_answered();
+        self.memory.leaves_when_answered = true;
     }
 
     /// Leaves where no client of this process waits for an answer any more, if that was wanted.

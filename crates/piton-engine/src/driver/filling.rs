@@ -47,7 +47,7 @@ impl Filling {
     pub(super) fn commands(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Shell(code) => Some(code.as_str()),
-            Piece::Text(_) => None,
+            Piece::Text(_) | Piece::Given(_) => None,
         })
     }
 
@@ -59,6 +59,10 @@ impl Filling {
                 Piece::Text(text) => {
                     all.push_str(text);
                     own.push_str(text);
+                }
+                Piece::Given(text) => {
+                    all.push_str(text);
+                    own.push('\n');
                 }
                 Piece::Shell(_) => {
                     all.push_str(printed.next().map_or("", |outcome| outcome.text.trim_end()));

@@ -436,7 +436,7 @@ impl Driver {
         let (now, later) = changed.split();
         if let Some(mode) = now.mode.filter(|_| in_turn) {
             let changed = Configure { mode: Some(mode), ..Configure::default() };
-            self.services.nursery.ask_all(&Request::Configure(changed));
+            self.services.tree.nursery.ask_all(&Request::Configure(changed));
         }
         if in_turn {
             let mut settings = self.services.settings.clone();

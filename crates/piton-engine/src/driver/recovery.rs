@@ -24,8 +24,8 @@ impl Driver {
         // Who goes on below it has used something already: nobody may spend that again.
         let children: Vec<SessionId> = self.session.children().cloned().collect();
         if !children.is_empty() {
-            let used = self.services.nursery.used(children).await;
-            used.iter().for_each(|(child, used)| self.services.kin.expects(child, *used));
+            let used = self.services.tree.nursery.used(children).await;
+            used.iter().for_each(|(child, used)| self.services.tree.kin.expects(child, *used));
         }
         let lost = self.session.wanted();
         lost.iter().for_each(|job| measure_lost(job, &mut self.context()));

@@ -253,6 +253,10 @@ impl Hook for CommandHook {
         self.handler.timeout
     }
 
+    fn serves(&self, is_subagent: bool) -> bool {
+        self.handler.event.occurs(is_subagent)
+    }
+
     fn concerns(&self, tool: &str) -> bool {
         let names = [&[wire::tool_name(tool), tool][..], wire::also_called(tool)].concat();
         self.handler.event == HookEvent::Notification || self.handler.matcher.is_for(&names)
@@ -269,8 +273,14 @@ impl Hook for CommandHook {
             SessionStart::Resumed => "resume",
             SessionStart::Compacted => "compact",
         };
-        let more = json!({"source": source, "model": cx.model});
-        let said = self.ask(HookEvent::SessionStart, &[source], cx, more).await?;
+        let said = match &cx.subagent {
+            Some(_) if start == SessionStart::Compacted => return Ok(Words::default()),
+            Some(agent) => self.ask(HookEvent::SubagentStart, &[agent], cx, json!({})).await?,
+            None => {
+                let more = json!({"source": source, "model": cx.model});
+                self.ask(HookEvent::SessionStart, &[source], cx, more).await?
+            }
+        };
         // A session is not for a hook to refuse: what it writes then is for the person to read.
         if let Some(Said::Refused(remark)) = said {
             return Ok(Words { remark, ..Words::default() });
@@ -347,7 +357,11 @@ impl Hook for CommandHook {
 
     async fn on_stop(&self, cx: &HookContext, stop: &Stop) -> HookResult<StopChange> {
         let more = json!({"stop_hook_active": stop.rounds > 0, "last_assistant_message": stop.text});
-        let (words, send_back, _) = words(self.ask(HookEvent::Stop, &[], cx, more).await?);
+        let said = match &cx.subagent {
+            Some(agent) => self.ask(HookEvent::SubagentStop, &[agent], cx, more).await?,
+            None => self.ask(HookEvent::Stop, &[], cx, more).await?,
+        };
+        let (words, send_back, _) = words(said);
         Ok(StopChange { send_back, evidence: None, words })
     }
 

@@ -29,6 +29,16 @@ impl Handler {
         key(self) == key(other) && self.args == other.args
     }
 
+    /// The same with places filled, where no shell does it.
+    #[must_use]
+    pub fn filled(mut self, fill: impl Fn(&str) -> String) -> Self {
+        if let Some(args) = &mut self.args {
+            self.command = fill(&self.command);
+            args.iter_mut().for_each(|arg| *arg = fill(arg));
+        }
+        self
+    }
+
     /// The event and the command, in one line.
     pub fn summary(&self) -> String {
         let args = self.args.as_ref().map(|args| format!(" {}", args.join(" "))).unwrap_or_default();
@@ -48,6 +58,8 @@ pub(super) enum HookEvent {
     PostToolUseFailure,
     Stop,
     StopFailure,
+    SubagentStart,
+    SubagentStop,
     PreCompact,
     PostCompact,
     SessionEnd,
@@ -60,7 +72,7 @@ pub(super) enum HookEvent {
 }
 
 impl HookEvent {
-    pub(super) const ALL: [(&'static str, Self, HookPoint); 18] = [
+    pub(super) const ALL: [(&'static str, Self, HookPoint); 20] = [
         ("SessionStart", Self::SessionStart, HookPoint::SessionStart),
         ("UserPromptSubmit", Self::UserPromptSubmit, HookPoint::Prompt),
         ("PreToolUse", Self::PreToolUse, HookPoint::BeforeTool),
@@ -70,6 +82,8 @@ impl HookEvent {
         ("PostToolUseFailure", Self::PostToolUseFailure, HookPoint::AfterTool),
         ("Stop", Self::Stop, HookPoint::Stop),
         ("StopFailure", Self::StopFailure, HookPoint::Turn),
+        ("SubagentStart", Self::SubagentStart, HookPoint::SessionStart),
+        ("SubagentStop", Self::SubagentStop, HookPoint::Stop),
         ("PreCompact", Self::PreCompact, HookPoint::BeforeCompaction),
         ("PostCompact", Self::PostCompact, HookPoint::Compacted),
         ("SessionEnd", Self::SessionEnd, HookPoint::SessionEnd),
@@ -84,6 +98,29 @@ impl HookEvent {
 
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, ..)| *known == name).map(|(_, event, _)| *event)
+    }
+
+    /// Whether it occurs in the session of a subagent, or in any other.
+    pub(super) fn occurs(self, is_subagent: bool) -> bool {
+        match self {
+            Self::SubagentStart | Self::SubagentStop => is_subagent,
+            // Nobody speaks to a subagent but its caller, and these say that a person's session begins or has an answer.
+            Self::SessionStart | Self::UserPromptSubmit | Self::Stop | Self::SessionEnd => !is_subagent,
+            Self::PreToolUse
+            | Self::PermissionRequest
+            | Self::Notification
+            | Self::PostToolUse
+            | Self::PostToolUseFailure
+            | Self::StopFailure
+            | Self::PreCompact
+            | Self::PostCompact
+            | Self::BeforeModel
+            | Self::AfterModel
+            | Self::Message
+            | Self::ToolUse
+            | Self::Step
+            | Self::TurnEnd => true,
+        }
     }
 
     fn row(self) -> (&'static str, Self, HookPoint) {

@@ -144,6 +144,11 @@ pub(super) fn common(event: HookEvent, cx: &HookContext, more: Value) -> Value {
         "permission_mode": permission_mode,
         "hook_event_name": event.name(),
     });
+    if let Some(agent) = &cx.subagent {
+        input["agent_id"] = json!(cx.session);
+        input["agent_type"] = json!(agent);
+        input["agent_transcript_path"] = input["transcript_path"].clone();
+    }
     if let (Value::Object(input), Value::Object(more)) = (&mut input, more) {
         input.extend(more);
     }

@@ -39,7 +39,11 @@ pub(super) fn take_up(subject: &Subject, cx: &JobContext<'_>) -> Step {
             (Decision::Approve, Answerer::Rules)
         }
         _ if !cx.services.is_attended() => (Decision::Unattended, Answerer::Nobody),
-        Subject::Call(_) | Subject::GoOn(_) | Subject::Host { .. } | Subject::Child { .. } => return Step::Wait,
+        Subject::Call(_)
+        | Subject::GoOn(_)
+        | Subject::Host { .. }
+        | Subject::Child { .. }
+        | Subject::Elicited { .. } => return Step::Wait,
     };
     Step::Record(vec![Event::ApprovalGiven { subject: subject.clone(), decision, by: Some(by) }])
 }

@@ -5,12 +5,14 @@ use crate::agents::Agent;
 use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction;
-use crate::context::{Instructions, Notes};
+use crate::context::{Instructions, Notes, ServerNotes};
 use crate::delegate::Nursery;
+use crate::elicit::Elicitations;
 use crate::family::Kin;
 use crate::firewall::{EnvFiles, know_settings};
-use crate::hooks::{Gated, HookContext, Hooks, Unasked};
+use crate::hooks::{Gated, Hook, HookContext, Hooks, Unasked};
 use crate::hosts::{ByRules, Held, HostAsks, OfCall};
+use crate::inbox::WeakInbox;
 use crate::prompt::Prompts;
 use crate::settings::{Attendance, SandboxSettings, Settings};
 use crate::store::Stored;
@@ -25,12 +27,12 @@ use piton_core::secrets::{Depth, Firewall};
 use piton_core::turn::State;
 use piton_http::egress::{Egress, Judge};
 use piton_models::model::Model;
-use piton_sandbox::{Backend, Network, Reach};
+use piton_sandbox::Backend;
 use piton_tools::executor::Executor;
 use piton_tools::files::Files;
 use piton_tools::ledger::FileLedger;
 use piton_tools::plan::accesses;
-use piton_tools::spawn::{Confined, Confinement};
+use piton_tools::spawn::Confinement;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -62,10 +64,20 @@ pub(crate) struct Services {
     pub(crate) firewall: Firewall,
     pub(crate) env_files: Arc<EnvFiles>,
     pub(crate) bus: Bus,
+    /// The way to the driver, for calls that run.
+    pub(crate) inbox: WeakInbox,
+    /// What servers ask.
+    pub(crate) elicitations: Arc<Elicitations>,
     /// Where connections of running commands ask.
     pub(crate) hosts: HostAsks,
-    /// Who runs subagents, and the session's own place among them.
+    pub(crate) tree: SessionTree,
+}
+
+/// The session's callers and subagents.
+pub(crate) struct SessionTree {
+    /// Runs subagents.
     pub(crate) nursery: Arc<dyn Nursery>,
+    /// The session's position among them.
     pub(crate) kin: Kin,
 }
 
@@ -73,9 +85,12 @@ pub(crate) struct Services {
 pub(crate) struct Memory {
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
+    pub(crate) servers: ServerNotes,
     pub(crate) frames: Frames,
-    /// How long the last snapshot took: a short one is taken without a way to another thread and back.
+    /// How long the last snapshot took: a short one is taken without switching to another thread and back.
     pub(crate) snapshot_took: Duration,
+    /// Whether the session closes as soon as its client has an answer: then nothing could be reported afterwards.
+    pub(crate) leaves_when_answered: bool,
 }
 
 impl Services {
@@ -84,8 +99,8 @@ impl Services {
         world: World,
         stored: Stored,
         ledger: Arc<FileLedger>,
-        (firewall, bus, hosts): (Firewall, Bus, HostAsks),
-        (nursery, kin): (Arc<dyn Nursery>, Kin),
+        (firewall, bus, inbox, hosts): (Firewall, Bus, WeakInbox, HostAsks),
+        tree: SessionTree,
         workspace: &Path,
     ) -> Self {
         let env_files = Arc::new(EnvFiles::new(firewall.clone()));
@@ -93,7 +108,7 @@ impl Services {
         clean_system(&mut settings, &firewall);
         let calls = stored.scratch().join(CALLS);
         Self {
-            hooks: Hooks::new(&settings.hooks),
+            hooks: Hooks::new(&own_hooks(&settings)),
             executor: settings.backend.executor(&calls),
             files: settings.backend.files(&calls, &Confinement::User),
             settings,
@@ -103,9 +118,10 @@ impl Services {
             firewall,
             env_files,
             bus,
+            inbox,
+            elicitations: Arc::default(),
             hosts,
-            nursery,
-            kin,
+            tree,
         }
     }
 
@@ -136,21 +152,9 @@ impl Services {
         let Some(sandbox) = sandbox else { return Confinement::Model };
         let egress = self.egress(sandbox).map(|egress| Arc::new(egress.judged_by(judge())));
         let path = env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
-        let reach = Reach {
-            backend: sandbox.backend,
-            workspace: workspace.to_path_buf(),
-            write: sandbox.write,
-            home: sandbox.home.clone(),
-            private: self.stored.scratch().join(SANDBOX),
-            path: std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect(),
-            // What commands have printed is read again from there.
-            read: sandbox.read.iter().cloned().chain([self.calls_dir()]).collect(),
-            hidden: sandbox.hidden.clone(),
-            carried: sandbox.carried.clone(),
-            limits: sandbox.limits,
-            network: if egress.is_some() { Network::Proxy } else { Network::None },
-        };
-        Confinement::Sandbox(Arc::new(Confined { reach, by: sandbox.by.clone(), egress }))
+        // What commands have printed is read again from there.
+        let private = self.stored.scratch().join(SANDBOX);
+        sandbox.confinement(workspace, private, path, [self.calls_dir()], egress)
     }
 
     /// Whether somebody can be asked.
@@ -187,13 +191,21 @@ impl Services {
             step: session.step(),
             model: model.to_owned(),
             unasked: unasked(settings, frames.own()),
+            subagent: settings.subagent.clone(),
         })
     }
 }
 
 impl Memory {
     pub(crate) fn new(prompts: Prompts, notes: Notes, settings: &Settings, session: &State) -> Self {
-        Self { prompts, notes, frames: Frames::of(settings, session), snapshot_took: Duration::MAX }
+        Self {
+            prompts,
+            notes,
+            servers: ServerNotes::default(),
+            frames: Frames::of(settings, session),
+            snapshot_took: Duration::MAX,
+            leaves_when_answered: false,
+        }
     }
 }
 
@@ -245,6 +257,7 @@ impl JobContext<'_> {
         let snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
         let unredacted = self.services.firewall.is_off();
         let mut policy = Policy { snapshots, hooks, unredacted, ..settings.narrowed() };
+        policy.waits_for_subagents |= self.memory.leaves_when_answered;
         policy.compaction.rules.frame_tokens =
             compaction::frame_tokens(self.memory.frames.own(), settings.model.name());
         policy
@@ -257,6 +270,12 @@ impl JobContext<'_> {
         let model = chain.into_iter().find(|model| model.name() == name)?;
         compaction::full_at(&settings.policy.compaction.rules, &**model)
     }
+}
+
+/// Those that are asked in a session like this one.
+fn own_hooks(settings: &Settings) -> Vec<Arc<dyn Hook>> {
+    let is_subagent = settings.subagent.is_some();
+    settings.hooks.iter().filter(|hook| hook.serves(is_subagent)).cloned().collect()
 }
 
 /// The system prompt and the agent's words are sent, and are in no event.

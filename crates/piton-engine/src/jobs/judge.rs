@@ -102,7 +102,7 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
         Ok(plan) => (Some(Box::new(plan.planned)), plan.places, plan.inquiry, Ok(plan.question)),
         Err(outcome) => (None, Vec::new(), None, Err(*outcome)),
     };
-    let own = accesses(spec);
+    let own = accesses(&spec);
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
     let judged = session.judge(&spec.name, accesses);
     let on_record = Some(Box::new(Said::of(&judged, session.policy().mode, !session.policy().sandbox.is_off())));

@@ -90,7 +90,7 @@ enum Answer {
 
 /// Asks the model, where the budget covers that.
 pub(super) fn take_up(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Step {
-    let kin = cx.services.kin.clone();
+    let kin = cx.services.tree.kin.clone();
     let most = match estimate(cx, &kin) {
         Permit::Granted(most) => most,
         Permit::Short(Short { why, detail }) => {

@@ -7,7 +7,7 @@
 //! that panics is caught where hooks are run; where reading panics the prompt is refused.
 
 use super::{JobContext, PANICKED, Task};
-use crate::context::{Instructions, Notes, References};
+use crate::context::{Instructions, Notes, References, Resolved};
 use crate::error::EngineError;
 use crate::hooks::Gated;
 use crate::inbox::Asker;
@@ -17,6 +17,7 @@ use piton_core::ids::MessageId;
 use piton_core::message::{Part, prose};
 use piton_core::tokens::Family;
 use piton_tools::files::Files;
+use piton_tools::servers::Servers;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +73,7 @@ struct Reader {
     instructions: Option<Instructions>,
     references: References,
     files: Arc<dyn Files>,
+    servers: Option<Arc<dyn Servers>>,
     is_new_here: bool,
     shares_runtime: bool,
 }
@@ -81,7 +83,7 @@ struct Reader {
 pub(crate) fn hear(message: UserMessage, cx: &JobContext<'_>) -> Result<Vec<Event>, UserMessage> {
     let reader = reader(cx);
     if !reader.takes_time(&message) {
-        return Ok(reader.read_now(message));
+        return Ok(reader.read_now(message, Resolved::default()));
     }
     Err(message)
 }
@@ -147,6 +149,7 @@ fn reader(cx: &JobContext<'_>) -> Reader {
             family: Family::of(settings.model.name()),
         },
         files: Arc::clone(&cx.services.files),
+        servers: settings.tools.servers().cloned(),
         is_new_here,
         shares_runtime: settings.shares_runtime,
     }
@@ -162,16 +165,34 @@ impl Reader {
     /// What somebody says, with what it refers to.
     async fn read(self, message: UserMessage) -> Result<Vec<Event>, EngineError> {
         if !self.takes_time(&message) {
-            return Ok(self.read_now(message));
+            return Ok(self.read_now(message, Resolved::default()));
         }
-        let reading = tokio::task::spawn_blocking(move || self.read_now(message));
+        let resources = self.resources(&message);
+        let resources = tokio::time::timeout(PATIENCE, resources).await;
+        let resources = resources.map_err(|_| unreadable("a server did not answer in time"))?;
+        let reading = tokio::task::spawn_blocking(move || self.read_now(message, resources));
         let read = tokio::time::timeout(PATIENCE, reading).await;
         let read = read.map_err(|_| unreadable("the file system did not answer in time"))?;
         read.map_err(|_| unreadable(PANICKED))
     }
 
-    /// The same on this thread. The first words in a workspace come with what is to be known there.
-    fn read_now(self, message: UserMessage) -> Vec<Event> {
+    /// The resources of servers that it refers to.
+    async fn resources(&self, message: &UserMessage) -> Resolved {
+        let text = match message.called.as_ref().and_then(|called| called.text.as_deref()) {
+            Some(text) => Some(text),
+            None => message.parts.iter().find_map(|part| match part {
+                Part::Text { text, .. } => Some(text.as_str()),
+                _ => None,
+            }),
+        };
+        match (text, &self.servers) {
+            (Some(text), Some(servers)) => self.references.resources(text, &**servers).await,
+            _ => Resolved::default(),
+        }
+    }
+
+    /// The same on this thread, with resources that were read. The first words in a workspace come with what is to be known there.
+    fn read_now(self, message: UserMessage, resources: Resolved) -> Vec<Event> {
         let UserMessage { id: message, parts: said, delivery, called } = message;
         let typed = called.as_ref().map(|called| called.typed());
         let own = called.and_then(|called| called.text).map(|text| vec![Part::text(text)]);
@@ -186,9 +207,9 @@ impl Reader {
             &*self.files,
         );
         let found = self.references.resolve(own, &*self.files);
-        let items: Vec<Given> = [start.items.clone(), found.items].concat();
+        let items: Vec<Given> = [start.items.clone(), found.items, resources.items].concat();
         let given = (!items.is_empty()).then_some(Event::ContextGiven { items });
-        let parts = start.parts().chain(said).chain(found.parts).collect();
+        let parts = start.parts().chain(said).chain(found.parts).chain(resources.parts).collect();
         given.into_iter().chain([Event::UserSpoke { message, parts, delivery, typed }]).collect()
     }
 }

@@ -4,40 +4,32 @@
 //! and waits for its outcome, but not for ever: a tool that hangs is abandoned after a grace, which is an outcome. A panic is
 //! an outcome, too: the call has failed.
 
-use super::{JobContext, Services, Step, Task, shown};
-use crate::agents::Agent;
-use crate::delegate::{Caller, Delegation, Order};
-use crate::family::MOST_IN_TURN;
+use super::spill::{Spill, cap};
+use super::subagents::{delegated, delegation};
+use super::{JobContext, Step, Task, shown};
+use crate::elicit::CallClient;
 use crate::firewall::{EnvFiles, know_keys};
 use crate::hooks::{Gated, Ran};
-use crate::skills::Skill;
 use crate::store::Stored;
 use async_trait::async_trait;
 use piton_core::call::{Access, CallInput, CallKind, Outcome, Planned, Resume, Status, Touches};
 use piton_core::client::Live;
-use piton_core::event::{Event, Origin, Record, Subject};
+use piton_core::event::{Event, Record, Subject};
 use piton_core::hidden;
 use piton_core::hook::HookPoint;
-use piton_core::ids::{CallId, Seq, SessionId};
+use piton_core::ids::{CallId, Seq};
 use piton_core::message::ToolCall;
 use piton_core::permission::Ask;
-use piton_core::secrets::Firewall;
 use piton_core::shell;
 use piton_core::todo;
-use piton_core::truncate::OutputCut;
 use piton_tools::executor::{Boot, OutputSink};
 use piton_tools::files::{Files, Withheld};
-use piton_tools::host::{Delegate, Host};
+use piton_tools::host::Host;
 use piton_tools::limits::{ABANDON_GRACE, ABANDON_LOOK_GRACE};
 use piton_tools::plan::{Links, Look};
-use piton_tools::private;
-use piton_tools::skill;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::spawn::Confinement;
-use piton_tools::subagent;
 use piton_tools::tool::{Tool, ToolContext, abandoned, interrupted};
-use serde_json::json;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,104 +114,6 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
     })
 }
 
-/// What is recorded before a subagent begins: whose session answers the call. `None`: that is on record, or nobody's does.
-fn delegated(call: &ToolCall, cx: &JobContext<'_>) -> Option<Step> {
-    if !is_delegated(call, cx) || cx.session.child(&call.id).is_some() {
-        return None;
-    }
-    let input = asked(call, cx)?;
-    if cx.session.delegated_in_turn() >= MOST_IN_TURN {
-        let text =
-            format!("{MOST_IN_TURN} subagents have been called in this turn, and no more may: do the rest yourself.");
-        return Some(Step::Record(vec![settled(call.id.clone(), Outcome::failed(text))]));
-    }
-    let child = match input.session() {
-        None => cx.services.world.session_id(),
-        Some(known) => match refused_to_go_on(&known, cx) {
-            Some(why) => {
-                let text = format!("task: {why}. Leave task_id out to begin anew.");
-                return Some(Step::Record(vec![settled(call.id.clone(), Outcome::failed(text))]));
-            }
-            None => known,
-        },
-    };
-    Some(Step::Record(vec![Event::Delegated { call: call.id.clone(), child, agent: input.agent().to_owned() }]))
-}
-
-/// Why a conversation cannot go on by this id.
-fn refused_to_go_on(child: &SessionId, cx: &JobContext<'_>) -> Option<&'static str> {
-    if !cx.session.has_called(child) {
-        return Some("no subagent of this session has that task_id");
-    }
-    cx.session
-        .children()
-        .any(|open| open == child)
-        .then_some("the subagent of that task_id is at work; wait for its answer")
-}
-
-fn is_delegated(call: &ToolCall, cx: &JobContext<'_>) -> bool {
-    cx.session.plan(&call.id).is_some_and(|plan| plan.accesses.contains(&Access::Spawn))
-}
-
-/// What a subagent shall do: what a call of `task` says, or a skill that is done in a session of its own. Where nobody can be called, the
-/// model is given the skill itself.
-fn asked(call: &ToolCall, cx: &JobContext<'_>) -> Option<subagent::Input> {
-    let Some((skill, words)) = skill(call, cx) else {
-        return call.input.value().and_then(|input| subagent::Input::read(input).ok());
-    };
-    let (settings, policy) = (&cx.services.settings, cx.session.policy());
-    let has_task = settings.tools.get(subagent::NAME).is_some() && policy.calls.enables(subagent::NAME);
-    let fork = skill.fork.as_ref().filter(|_| has_task && !policy.permission.forbid(subagent::NAME))?;
-    Some(subagent::Input {
-        description: format!("{} {}", skill::NAME, skill.name()),
-        prompt: skill.given.placed(&words),
-        subagent_type: Some(fork.agent().to_owned()),
-        task_id: None,
-        model: fork.model.clone(),
-    })
-}
-
-/// The skill that a call is for, with the words for it.
-fn skill<'c>(call: &ToolCall, cx: &JobContext<'c>) -> Option<(&'c Arc<Skill>, String)> {
-    let input = call.input.value().filter(|_| call.name == skill::NAME)?;
-    let input = skill::Input::read(input).ok()?;
-    let skill = cx.services.settings.skills.get(input.skill()?)?;
-    Some((skill, input.arguments.unwrap_or_default()))
-}
-
-/// The agent that is called, which thinks as much as a skill wants.
-fn run_by(call: &ToolCall, input: &subagent::Input, cx: &JobContext<'_>) -> Option<Arc<Agent>> {
-    let agent = cx.services.settings.agents.get(input.agent()).filter(|agent| agent.is_subagent)?;
-    let effort = skill(call, cx).and_then(|(skill, _)| skill.fork.as_ref()?.effort);
-    Some(match effort {
-        Some(_) => Arc::new(Agent { effort, ..Agent::clone(agent) }),
-        None => Arc::clone(agent),
-    })
-}
-
-/// Who has the call answered by a subagent, where it is.
-fn delegation(call: &ToolCall, cx: &JobContext<'_>) -> Option<Arc<dyn Delegate>> {
-    let child = cx.session.child(&call.id)?.clone();
-    let input = asked(call, cx)?;
-    let Services { settings, kin, nursery, bus, .. } = cx.services;
-    let left = kin.left(&child);
-    let order = Order {
-        parent: Origin { session: cx.session.id().clone(), seq: bus.now().seq, call: Some(call.id.clone()) },
-        goes_on: input.session().is_some(),
-        agent: input.agent().to_owned(),
-        title: input.title(),
-        run_by: run_by(call, &input, cx),
-        model: input.model.clone(),
-        caller: Caller { settings: settings.clone(), mode: cx.session.policy().mode, left },
-        prompt: input.prompt,
-        child,
-        workspace: PathBuf::from(cx.session.workspace()),
-        kin: kin.child(),
-        bus: bus.clone(),
-    };
-    Some(Arc::new(Delegation { nursery: Arc::clone(nursery), order }))
-}
-
 /// What has changed since a person said yes to a call that begins here: a link that leads elsewhere, a file that it would change. The
 /// yes was to what they were shown.
 fn voided(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<String> {
@@ -269,18 +163,29 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         limits.bash_max_ms = limits.background_max_ms;
         limits.bash_default_ms = limits.bash_max_ms;
     }
+    let cancel = CancellationToken::new();
+    let client = CallClient::new(
+        call.id.clone(),
+        services.bus.clone(),
+        Arc::clone(&services.elicitations),
+        services.inbox.clone(),
+        services.settings.attendance,
+        cancel.clone(),
+    );
     ToolContext {
         call: call.id.clone(),
         boot: if cx.session.is_started_in_this_boot(&call.id) { Boot::Current } else { Boot::Earlier },
         workspace: PathBuf::from(cx.session.workspace()),
         host: Arc::new(services.stored.clone()),
         delegate: delegation(call, cx),
+        server_client: Arc::new(client),
+        subordinates: Some(Arc::clone(&services.tree.nursery).subordinates()),
         executor: Arc::clone(&services.executor),
         tasks: Arc::new(cx.session.tasks().clone()),
         output: OutputSink::cleaned(&services.firewall, move |text: &str| {
             bus.live(Live::ToolOutput { call: of.clone(), text: text.to_owned() });
         }),
-        cancel: CancellationToken::new(),
+        cancel,
         leave: CancellationToken::new(),
         ledger: Arc::clone(&services.ledger),
         files: files(call, cx),
@@ -401,14 +306,6 @@ fn changed_since(store: &Snapshots, before: &str) -> String {
     text
 }
 
-/// Where the whole text of an outcome stays that was cut for the model: a file in the session's folder.
-struct Spill {
-    cut: OutputCut,
-    folder: PathBuf,
-    call: CallId,
-    firewall: Firewall,
-}
-
 /// The files of variables: what a program reads there it may print.
 struct Variables {
     files: Arc<EnvFiles>,
@@ -421,31 +318,4 @@ impl Variables {
         // A panic in there has read less, and what looks like a secret is found all the same.
         drop(tokio::task::spawn_blocking(move || files.read_all(&workspace)).await);
     }
-}
-
-impl Spill {
-    fn keep(&self, text: &str) -> io::Result<PathBuf> {
-        let path = self.folder.join(format!("{}.full", self.call));
-        private::make_folder(&self.folder)?;
-        private::write(&path, text.as_bytes())?;
-        Ok(path)
-    }
-}
-
-/// Takes secrets out, then cuts what a tool did not cut itself: a secret that is cut in two would not be known again.
-fn cap(outcome: &mut Outcome, spill: &Spill) {
-    spill.firewall.outcome(outcome);
-    // A tool that keeps its whole output elsewhere has cut what it returns; notices may have come on top.
-    if outcome.metadata.get("output_path").is_some() {
-        return;
-    }
-    let Some(mut text) = spill.cut.cut(&outcome.text) else { return };
-    if let Ok(path) = spill.keep(&outcome.text) {
-        text.push_str(&format!("\n[full output: {}]", path.display()));
-        if !outcome.metadata.is_object() {
-            outcome.metadata = json!({});
-        }
-        outcome.metadata["output_path"] = json!(path);
-    }
-    outcome.text = text;
 }

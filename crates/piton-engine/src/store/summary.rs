@@ -40,10 +40,11 @@ impl Summary {
         match &record.event {
             // Who opens a session to look at it has not worked on it, nor has who names it.
             Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return,
-            // What comes of a command is not work on the session.
-            Event::GrantsRevoked { .. } | Event::TaskEnded { .. } => {
-                return;
+            // What comes of a command is not work on the session, but what a subagent used was used for it.
+            Event::TaskEnded { outcome, .. } => {
+                return outcome.delegated.iter().for_each(|delegated| self.pay_child(delegated));
             }
+            Event::GrantsRevoked { .. } => return,
             Event::SettingsChanged { changed, .. } => return self.model = changed.model.clone().or(self.model.take()),
             Event::TitleGiven { title, by } => return self.titled(title, by, prompt),
             Event::WorkspaceMoved { workspace } => self.workspace.clone_from(workspace),

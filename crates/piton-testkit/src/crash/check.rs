@@ -6,7 +6,7 @@
 //!   I3  no result says what is not so                I9  an approval is given and acted on at most once
 //!   I4  what was heard as recorded stays             I10 what is derived agrees with the events
 //!   I5  the chain of hashes is whole                 I11 hooks pass a gate once, and what they say holds
-//!   $   every reply is billed once
+//!   $   every reply is billed once                   T   a subagent is called once, answers once, and is told of once
 //! ```
 //!
 //! I8, that no process is left over, needs processes: see [`super::slow`].
@@ -14,8 +14,9 @@
 use super::client::{Stage, times_said};
 use super::hooks::{CHECKED, HEARD, SEEN};
 use super::model::USAGE;
+use super::servers::TOOLS;
 use piton_core::call::{Effects, Outcome, Status};
-use piton_core::event::{Event, Record, Subject};
+use piton_core::event::{Event, Record, Subject, TurnEnd};
 use piton_core::hook::HookPoint;
 use piton_core::ids::CallId;
 use piton_core::message::{Message, Part, ToolCall, Usage};
@@ -73,6 +74,13 @@ impl Findings<'_> {
         if self.stage.scenario.hooked {
             self.hooks();
         }
+        let records = std::mem::take(&mut self.records);
+        let called = self.tree(&records);
+        self.records = records;
+        if called != self.stage.scenario.subagents.len() {
+            self.say(format!("T: {called} subagents were called"));
+        }
+        self.told_once(&messages);
         self.derived(&session);
         self.bill(&session);
         self.end(&messages);
@@ -117,7 +125,7 @@ impl Findings<'_> {
             };
             let Some(input) = self.input(&call) else { continue };
             let started = self.has(|event| matches!(event, Event::CallStarted { call: id } if *id == call.id));
-            if call.name == "act" {
+            if call.name == "act" || TOOLS.contains(&call.name.as_str()) {
                 let times = lines.remove(input["line"].as_str().unwrap_or_default()).unwrap_or(0);
                 self.truth(&call.id, outcome, times, started);
             } else {
@@ -235,6 +243,61 @@ impl Findings<'_> {
         }
     }
 
+    /// T: the sessions of all subagents below this one. Answers how many there are.
+    fn tree(&mut self, records: &[Record]) -> usize {
+        let mut called = 0;
+        for record in records {
+            let Event::Delegated { call, child, .. } = &record.event else { continue };
+            called += 1;
+            if !matches!(waited(self.stage.store.verify(child)), Ok(CheckResult::Sound { .. })) {
+                self.say(format!("T: the journal of {child} is not sound"));
+            }
+            let below = waited(self.stage.store.read(child, 1, usize::MAX)).unwrap_or_default();
+            let (mut used, mut told, mut ends) = (Usage::default(), 0, Vec::new());
+            for record in &below {
+                match &record.event {
+                    Event::UserSpoke { .. } => told += 1,
+                    Event::MessageFinished { reply, .. } => used.add(&reply.usage),
+                    Event::TurnEnded { end, .. } => ends.push(*end),
+                    Event::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. } => {
+                        used.add(&delegated.usage);
+                    }
+                    _ => {}
+                }
+            }
+            if told != 1 || ends != [TurnEnd::Completed] {
+                self.say(format!("T: {child} was told {told} times what to do, and its turns ended {ends:?}"));
+            }
+            let billed: Vec<Usage> = records.iter().filter_map(|record| delegated(record, call)).collect();
+            if billed != [used] {
+                self.say(format!("T: {child} used {used:?}, and its caller was billed {billed:?}"));
+            }
+            for call in calls(&below) {
+                let results = outcomes(&below, &call.id).count();
+                if results != 1 {
+                    self.say(format!("T: call {} of {child} has {results} results", call.id));
+                }
+            }
+            called += self.tree(&below);
+        }
+        called
+    }
+
+    /// T: the end of each subagent in the background stands in the transcript once.
+    fn told_once(&mut self, messages: &[&Message]) {
+        let notes = |part: &Part| matches!(part, Part::Note { text, .. } if text.contains("The background subagent"));
+        let told = messages.iter().flat_map(|message| &message.parts).filter(|part| notes(part)).count();
+        let ended = self.records.iter().filter(|record| matches!(record.event, Event::TaskEnded { .. })).count();
+        let left = self.records.iter().filter(|record| match &record.event {
+            Event::CallSettled { outcome, .. } => outcome.task.as_ref().is_some_and(|news| news.began.is_some()),
+            _ => false,
+        });
+        let left = left.count();
+        if (told, ended) != (left, left) {
+            self.say(format!("T: {left} subagents were left at work, {ended} ended, {told} were told of"));
+        }
+    }
+
     /// I10.
     fn derived(&mut self, session: &turn::State) {
         let wrong = match &self.summary {
@@ -248,7 +311,7 @@ impl Findings<'_> {
     /// Every reply is in the bill of its turn, once.
     fn bill(&mut self, session: &turn::State) {
         let (mut used, mut billed, mut replies) = (Usage::default(), Usage::default(), HashMap::new());
-        let mut summaries = 0;
+        let (mut summaries, mut of_subagents) = (0, 0);
         for record in &self.records {
             match &record.event {
                 Event::MessageFinished { step, reply, .. } => {
@@ -256,6 +319,11 @@ impl Findings<'_> {
                     *replies.entry(*step).or_insert(0) += 1;
                 }
                 Event::ModelFailed { usage, .. } => used.add(usage),
+                Event::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. }
+                | Event::TaskEnded { outcome: Outcome { delegated: Some(delegated), .. }, .. } => {
+                    used.add(&delegated.usage);
+                    of_subagents += delegated.usage.total();
+                }
                 Event::CompactionFinished { asked: Some(asked), .. } => {
                     used.add(&asked.usage);
                     summaries += 1;
@@ -264,7 +332,7 @@ impl Findings<'_> {
                 _ => {}
             }
         }
-        let once = (u64::from(session.step()) + summaries) * USAGE.total();
+        let once = (u64::from(session.step()) + summaries) * USAGE.total() + of_subagents;
         if used != billed || used.total() > once || replies.values().any(|times| *times != 1) {
             self.say(format!("$: replies used {used:?}, the turns were billed {billed:?}"));
         }
@@ -291,7 +359,7 @@ impl Findings<'_> {
         if scenario.undoes {
             self.is_taken_back();
         }
-        let completed = !scenario.undoes && ends.last() == Some(&piton_core::event::TurnEnd::Completed);
+        let completed = !scenario.undoes && ends.last() == Some(&TurnEnd::Completed);
         if completed && messages.last().is_none_or(|message| message.prose() != last) {
             self.say("the model's last words are not what it said".to_owned());
         }
@@ -328,6 +396,16 @@ fn calls(records: &[Record]) -> Vec<ToolCall> {
     });
     let message = |parts: &Vec<_>| Message::new(piton_core::message::Role::Assistant, parts.clone());
     replies.flat_map(|parts| message(parts).calls().cloned().collect::<Vec<_>>()).collect()
+}
+
+/// What a call was billed for its subagent by this event.
+fn delegated(record: &Record, call: &CallId) -> Option<Usage> {
+    match &record.event {
+        Event::CallSettled { call: id, outcome } | Event::TaskEnded { task: id, outcome } if id == call => {
+            outcome.delegated.as_ref().map(|delegated| delegated.usage)
+        }
+        _ => None,
+    }
 }
 
 fn outcomes<'r>(records: &'r [Record], id: &'r CallId) -> impl Iterator<Item = &'r Outcome> {

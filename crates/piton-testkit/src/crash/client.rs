@@ -4,7 +4,8 @@
 use super::hooks::Guard;
 use super::machine::Machine;
 use super::model::Simulated;
-use super::scenario::Scenario;
+use super::scenario::{LEAD, Scenario};
+use super::servers::OnMachine;
 use super::tools::{self, Rule, Runners};
 use piton_core::client::{Answer, Published, Report, Scope};
 use piton_core::event::{Direction, Event, Record, Subject};
@@ -13,12 +14,14 @@ use piton_core::message::Part;
 use piton_core::permission::Action;
 use piton_core::question::Decision;
 use piton_core::turn::{self, Job};
+use piton_engine::agents::{Agent, Agents};
 use piton_engine::clock::World;
 use piton_engine::engine::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
 use piton_engine::rewind::RewindError;
 use piton_engine::store::{Store, StoreError};
 use piton_tools::snapshot;
+use piton_tools::subagent::Subagents;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,11 +125,26 @@ impl Stage<'_> {
     }
 
     pub(super) fn settings(&self) -> Settings {
-        let answers = self.scenario.replies.clone();
-        let mut settings = Settings::new(Arc::new(Simulated { machine: self.machine.clone(), answers }));
+        let (answers, of_subagents) = (self.scenario.replies.clone(), self.scenario.subagents.clone());
+        let mut settings = Settings::new(Arc::new(Simulated { machine: self.machine.clone(), answers, of_subagents }));
         let claims = Arc::default();
         settings.tools = tools::tools(self.machine, &self.runners, self.rule, &claims);
+        if self.scenario.calls_server() {
+            settings.tools = settings.tools.with_servers(OnMachine::new(self.machine.clone()));
+        }
         settings.backend = claims;
+        if !self.scenario.subagents.is_empty() {
+            let lead = Agent {
+                name: LEAD.to_owned(),
+                tools: Some(["task", "read"].map(str::to_owned).to_vec()),
+                is_subagent: true,
+                ..Agent::default()
+            };
+            let agents = Agents::built_in().with(lead);
+            settings.tools = settings.tools.with(Arc::new(Subagents::new(agents.subagents())));
+            settings.agents = Arc::new(agents);
+            settings.policy.waits_for_subagents = true;
+        }
         settings.attendance = Attendance::Attended;
         settings.shares_runtime = false;
         settings.policy.retry.usual.first_ms = 1;

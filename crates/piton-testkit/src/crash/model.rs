@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(super) struct Simulated {
     pub(super) machine: Arc<Machine>,
     pub(super) answers: Vec<Answer>,
+    /// Those of subagents, by what they are told.
+    pub(super) of_subagents: Vec<(&'static str, Vec<Answer>)>,
 }
 
 /// What every reply costs, so that the bill can be added up.
@@ -58,8 +60,9 @@ impl Simulated {
             let answer = Answer { text: format!("{DONE}{step}"), ..Answer::default() };
             return vec![Ok(done(&answer))];
         }
-        let Some(answer) = self.answers.get(step) else {
-            self.machine.accuse(format!("the model is asked for step {step} of {}", self.answers.len()));
+        let answers = self.answers_to(messages);
+        let Some(answer) = answers.get(step) else {
+            self.machine.accuse(format!("the model is asked for step {step} of {}", answers.len()));
             return vec![Ok(done(&Answer::default()))];
         };
         let delta = Ok(ModelEvent::Delta(Delta::Text { text: answer.text.clone() }));
@@ -72,6 +75,22 @@ impl Simulated {
             }
             None => vec![delta, Ok(done(answer))],
         }
+    }
+}
+
+impl Simulated {
+    /// What whoever is asked here answers: a subagent knows what it is told, and nothing else.
+    fn answers_to(&self, messages: &[Arc<Message>]) -> &[Answer] {
+        let is_told = |told: &str| {
+            messages.first().is_some_and(|first| {
+                first.parts.iter().any(|part| match part {
+                    Part::Text { text, .. } | Part::Note { text, .. } => text.contains(told),
+                    _ => false,
+                })
+            })
+        };
+        let of_one = self.of_subagents.iter().find(|(told, _)| is_told(told));
+        of_one.map_or(&self.answers, |(_, answers)| answers)
     }
 }
 

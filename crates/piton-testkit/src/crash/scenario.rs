@@ -1,7 +1,9 @@
 //! What is going on when the machine crashes: what the user says and when, and what the model answers.
 
+use super::servers::TOOLS;
 use piton_core::event::{Delivery, TurnEnd};
 use piton_core::model::ModelErrorKind;
+use piton_tools::subagent::GENERAL;
 use serde_json::{Value, json};
 
 /// One story, the same for every seed but for its small print.
@@ -20,6 +22,8 @@ pub struct Scenario {
     pub(super) undoes: bool,
     /// A hook stands at every gate: see [`super::hooks`].
     pub(super) hooked: bool,
+    /// What its subagents answer, by what they are told.
+    pub(super) subagents: Vec<(&'static str, Vec<Answer>)>,
     /// How the last turn may end.
     pub(super) ends: &'static [TurnEnd],
 }
@@ -61,6 +65,15 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
         Scenario::new("one tool", vec![calls([act("one")]), end.clone()], said.clone()),
         Scenario::new("eight parallel tools", vec![calls(eight), end.clone()], said.clone()),
         Scenario::new("a tool of each class", vec![calls([read, made, act("opaque")]), end.clone()], said.clone()),
+        Scenario::new(
+            "calls of a server",
+            vec![
+                calls([by_server("act", "at once"), through("act", "through")]),
+                calls([by_server("task", "a task")]),
+                end.clone(),
+            ],
+            said.clone(),
+        ),
         Scenario {
             asks: true,
             ..Scenario::new("approval pending", vec![calls([act("asked")]), end.clone()], said.clone())
@@ -103,12 +116,26 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
             undoes: true,
             ..Scenario::new("undo of kinds and modes", vec![calls([remaking("all")]), short], said.clone())
         },
+        tree(&end, said.clone()),
         Scenario {
             cancel_on: Some("call_started"),
             ends: &[TurnEnd::Canceled, TurnEnd::Completed],
             ..Scenario::new("cancel under way", vec![calls([waiting("cut"), act("beside")]), end], said)
         },
     ]
+}
+
+/// Three subagents: one calls another, one is in the background.
+fn tree(end: &Answer, said: Vec<Say>) -> Scenario {
+    let parts = [task("part one", LEAD), left_at_work("part two"), act("root")];
+    // The end of the one in the background is told with the second step or with a third, which says the same.
+    let replies = vec![calls(parts), end.clone(), end.clone()];
+    let subagents = vec![
+        ("part one", vec![calls([task("part three", GENERAL), read_there()]), says("one is done")]),
+        ("part two", vec![calls([read_there()]), says("two is done")]),
+        ("part three", vec![says("three is done")]),
+    ];
+    Scenario { subagents, ..Scenario::new("a tree of subagents", replies, said) }
 }
 
 impl Scenario {
@@ -121,8 +148,14 @@ impl Scenario {
             asks: false,
             undoes: false,
             hooked: false,
+            subagents: Vec::new(),
             ends: &[TurnEnd::Completed],
         }
+    }
+
+    /// Whether it needs a server.
+    pub(super) fn calls_server(&self) -> bool {
+        self.replies.iter().flat_map(|reply| &reply.calls).any(|(name, _)| TOOLS.contains(name))
     }
 
     /// What an uninterrupted run leaves in the workspace.
@@ -140,8 +173,42 @@ fn act(line: &str) -> (&'static str, Value) {
     ("act", json!({"line": line}))
 }
 
+/// A call of a server's tool by its name.
+fn by_server(tool: &str, line: &str) -> (&'static str, Value) {
+    let name = if tool == "task" { TOOLS[1] } else { TOOLS[0] };
+    (name, json!({"line": line}))
+}
+
+/// The same through `call_tool`.
+fn through(tool: &str, line: &str) -> (&'static str, Value) {
+    let (name, arguments) = by_server(tool, line);
+    ("call_tool", json!({"name": name, "arguments": arguments}))
+}
+
 fn waiting(line: &str) -> (&'static str, Value) {
     ("act", json!({"line": line, "wait": true}))
+}
+
+/// The agent of the harness that may call others.
+pub(super) const LEAD: &str = "lead";
+
+fn task(prompt: &str, agent: &str) -> (&'static str, Value) {
+    ("task", json!({"description": prompt, "prompt": prompt, "subagent_type": agent}))
+}
+
+/// The same in the background.
+fn left_at_work(prompt: &str) -> (&'static str, Value) {
+    let (name, mut input) = task(prompt, GENERAL);
+    input["background"] = json!(true);
+    (name, input)
+}
+
+fn read_there() -> (&'static str, Value) {
+    ("read", json!({"path": "there.txt"}))
+}
+
+fn says(text: &str) -> Answer {
+    Answer { text: text.to_owned(), ..Answer::default() }
 }
 
 /// Makes something else of the whole workspace.

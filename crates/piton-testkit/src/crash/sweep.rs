@@ -49,7 +49,12 @@ pub fn sweep(scenario: &Scenario, seed: u64, planted: Planted) -> Sweep {
 /// The same over either store. Memory has no power to lose.
 pub fn sweep_over(medium: Medium, scenario: &Scenario, seed: u64, planted: Planted) -> Sweep {
     let points = points(medium, scenario, seed);
-    let is_known = |crash: &Crash| medium == Medium::Sqlite || !matches!(crash, Crash::PowerCut { .. });
+    // Where only a subagent's journal cannot be written, its caller goes on and says so: that is another story.
+    let is_known = |crash: &Crash| match crash {
+        Crash::Kill { .. } => true,
+        Crash::PowerCut { .. } => medium == Medium::Sqlite,
+        Crash::Refusal { .. } => scenario.subagents.is_empty(),
+    };
     let crashes: Vec<Crash> = (1..=points).flat_map(|at| crashes_at(at, seed)).filter(is_known).collect();
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());

@@ -14,7 +14,7 @@ use serde_json::json;
 /// Starts it. One that ends at once is told of like any other.
 pub(super) async fn start(input: &Input, order: &CommandSpec, cx: &ToolContext) -> Outcome {
     let most = cx.limits.background_most;
-    if cx.tasks.running().count() >= most {
+    if cx.tasks.commands().count() >= most {
         return Outcome::failed(format!(
             "bash: {most} commands run in the background already, and no more may: end one with bash_kill. {}",
             listed(cx)
@@ -53,7 +53,7 @@ async fn goes_on(input: &Input, cx: &ToolContext, how: &str) -> Outcome {
         "" => text.push_str(" No output yet."),
         said => text.push_str(&format!(" Output so far:\n{said}")),
     }
-    let began = TaskBegan { command: input.command.clone(), notify: input.notify == Some(true) };
+    let began = TaskBegan { command: input.command.clone(), notify: input.notify == Some(true), subagent: None };
     let news = TaskNews { task: cx.call.clone(), began: Some(began), read_to: output.bytes, is_over: false };
     let title = format!("bash {} (in the background: {})", line(&input.command), cx.call);
     Outcome::ok(text).titled(title).with(json!({"output_path": output.path})).about(news)
@@ -79,6 +79,6 @@ pub async fn ended(
 /// The commands that run, for a model that has lost track of them.
 pub(crate) fn listed(cx: &ToolContext) -> String {
     let running: Vec<String> =
-        cx.tasks.running().map(|task| format!("{} ({})", task.id, line(&task.command))).collect();
+        cx.tasks.commands().map(|task| format!("{} ({})", task.id, line(&task.command))).collect();
     if running.is_empty() { "None runs.".to_owned() } else { format!("These run: {}.", running.join(", ")) }
 }

@@ -62,6 +62,8 @@ impl Place {
             workspace: root.join("workspace"),
             host: Arc::new(NoSession),
             delegate: None,
+            server_client: Arc::new(piton_tools::servers::NoClient),
+            subordinates: None,
             executor: runners(Some(runner_program()), &calls_dir),
             tasks: Arc::default(),
             output: OutputSink::none(),

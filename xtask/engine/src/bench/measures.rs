@@ -21,6 +21,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("output_50mb", output_50mb),
     ("parallel_8", parallel_8),
     ("cancel", cancel),
+    ("subagents", subagents),
     ("binary", binary),
     ("first_request", first_request),
     ("decode", decode),
@@ -54,6 +55,11 @@ const READY_AFTER_SECONDS: f64 = 0.06;
 const FLOOR_TRIES: usize = 30;
 /// What a commit to the journal appends, about.
 const FLOOR_BYTES: usize = 4096;
+
+/// Subagents of a run in `subagents`, the steps of each, and how many of them work at a time.
+const SUBAGENTS: usize = 8;
+const STEPS_OF_SUBAGENT: usize = 50;
+const AT_ONCE: usize = 4;
 
 type Measure = fn(&Stage) -> anyhow::Result<Vec<Row>>;
 
@@ -317,6 +323,69 @@ fn parallel_8(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let runs = stage.play(&json!([{ "tools": commands }, { "text": "done" }]), LONG_RUNS)?;
     let times = runs.iter().flat_map(Run::gaps).map(|gap| gap.as_secs_f64());
     Ok(vec![Row::of("parallel_8", "a step with eight `sleep 0.5`", Unit::Seconds, times).at_most(0.55)])
+}
+
+/// What a subagent costs: until it is asked for the first time, a step among others', and stopping the tree.
+fn subagents(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let told = |number: usize| format!("part {number}");
+    let task = |number| {
+        let args = json!({ "description": "a part", "prompt": told(number), "subagent_type": "general" });
+        json!({ "name": "task", "args": args })
+    };
+    let one = json!([{ "tools": [task(1)] }, { "of": told(1), "text": "done" }, { "text": "done" }]);
+    let begins = stage.play(&one, SHORT_RUNS)?.into_iter().map(|run| milliseconds(run.gaps()[0])).collect::<Vec<_>>();
+
+    let step = |number| json!({ "tools": [bash(&format!("echo hi {number}"))], "stall": THINKS_SECONDS });
+    let alone: Value = (1..=STEPS_OF_SUBAGENT).map(step).chain([json!({ "text": "done" })]).collect();
+    let of = |number: usize| {
+        let step = move |at| {
+            let mut step = step(at);
+            step["of"] = json!(told(number));
+            step
+        };
+        (1..=STEPS_OF_SUBAGENT).map(step).chain([json!({ "of": told(number), "text": "done" })])
+    };
+    let calls = json!({ "tools": (1..=SUBAGENTS).map(task).collect::<Vec<_>>() });
+    let tree: Value =
+        [calls].into_iter().chain((1..=SUBAGENTS).flat_map(of)).chain([json!({ "text": "done" })]).collect();
+    let (mut over, mut peak) = (Vec::new(), Vec::new());
+    for _ in 0..LONG_RUNS {
+        let alone = play(&stage.binary, &alone)?;
+        let mut all = play(&stage.binary, &tree)?;
+        peak.push(all.report.peak_bytes as f64 / 1e6);
+        let (mut own, mut gaps) = (vec![Vec::new(); SUBAGENTS], Vec::new());
+        for request in std::mem::take(&mut all.requests) {
+            let messages = request.body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+            let first = messages.iter().find(|message| message["role"] == "user");
+            let first = first.map(|message| message["content"].to_string()).unwrap_or_default();
+            if let Some(number) = (0..SUBAGENTS).find(|number| first.contains(&told(number + 1))) {
+                own[number].push((request.arrived, request.answered));
+            }
+        }
+        for times in &own {
+            let pairs = times.windows(2).filter_map(|pair| Some(pair[1].0.saturating_duration_since(pair[0].1?)));
+            gaps.extend(pairs.map(milliseconds));
+        }
+        ensure!(gaps.len() == SUBAGENTS * STEPS_OF_SUBAGENT, "{} steps of subagents were seen", gaps.len());
+        over.push(median(gaps) / median(alone.gaps().into_iter().map(milliseconds).collect()));
+    }
+    let at_work = format!("echo >> n; [ $(wc -l < n) = {AT_ONCE} ] && touch started; sleep 600");
+    let waits = |number| json!({ "of": told(number), "tools": [bash(&at_work)] });
+    let waiting: Value = [json!({ "tools": (1..=SUBAGENTS).map(task).collect::<Vec<_>>() })]
+        .into_iter()
+        .chain((1..=SUBAGENTS).map(waits))
+        .collect();
+    let cancels = (0..CANCELS).map(|_| Ok(milliseconds(cancelled_after(&stage.binary, &waiting)?)));
+    let cancels = cancels.collect::<anyhow::Result<Vec<f64>>>()?;
+    let unit = Unit::Milliseconds;
+    Ok(vec![
+        Row::of("subagents", "`task`: end of its caller's answer to the subagent's first request", unit, begins)
+            .at_most(10.0),
+        Row::of("subagents", "a step of eight with fifty each, over one of a session alone", Unit::Times, over)
+            .at_most(1.2),
+        Row::of("subagents", "their peak memory", Unit::Megabytes, peak).at_most(80.0),
+        Row::of("subagents", "Ctrl-C with four at work, until the last process is gone", unit, cancels).at_most(200.0),
+    ])
 }
 
 /// From Ctrl-C until the last process is gone: Piton, its runners, and whatever the command started.

@@ -72,6 +72,7 @@ fn name(subject: &Subject) -> String {
         Subject::Call(call) => call.to_string(),
         Subject::GoOn(call) => format!("going on after {call}"),
         Subject::Host { call, host } => format!("the host {host} for {call}"),
+        Subject::Elicited { call, number } => format!("what a server asked during {call} ({number})"),
         Subject::Child { session, subject } => format!("{} of {session}", name(subject)),
     }
 }

@@ -10,6 +10,14 @@ use piton_engine::store::{CheckResult, Flaw, StoreError};
 
 /// Checks a session and says what is wrong and what to do.
 pub(super) async fn verify(engine: &Engine, id: &SessionId) -> Result<u8> {
+    let mut code = verify_one(engine, id).await?;
+    for child in engine.subagents(id).await.unwrap_or_default() {
+        code = code.max(verify_one(engine, &child).await?);
+    }
+    Ok(code)
+}
+
+async fn verify_one(engine: &Engine, id: &SessionId) -> Result<u8> {
     let verdict = match engine.store().verify(id).await {
         Err(StoreError::Damaged { at, why }) => {
             view::write_stdout(&format!("{id}: {at} is damaged: {why}\n"));

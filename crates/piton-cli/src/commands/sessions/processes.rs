@@ -80,10 +80,11 @@ pub(super) async fn list(
             runner::keep(&found.files, wanted).with_context(|| format!("cannot mark {}", task.id))?;
         }
     }
-    if tasks.all().is_empty() && !json {
+    let mut commands = tasks.all().iter().filter(|task| task.subagent.is_none()).peekable();
+    if commands.peek().is_none() && !json {
         view::write_stderr("no command was left running in this session\n");
     }
-    for task in tasks.all() {
+    for task in commands {
         let found = Found::of(engine, id, task);
         view::write_stdout(&if json { found.json() } else { found.line() });
     }
@@ -94,7 +95,7 @@ pub(super) async fn list(
 pub(super) async fn kill(engine: &Engine, id: &SessionId, names: &[String], json: bool) -> Result<u8> {
     let tasks = engine.tasks(id).await?;
     let meant: Vec<&Task> = match names {
-        [all] if all == "all" => tasks.running().collect(),
+        [all] if all == "all" => tasks.commands().collect(),
         names => named(&tasks, names, id)?,
     };
     let mut code = 0;
@@ -123,7 +124,8 @@ pub(super) async fn kill(engine: &Engine, id: &SessionId, names: &[String], json
 fn named<'t>(tasks: &'t Tasks, names: &[String], id: &SessionId) -> Result<Vec<&'t Task>> {
     let mut found = Vec::new();
     for name in names {
-        let Some(task) = tasks.find(&CallId::from(name.as_str())) else {
+        let task = tasks.find(&CallId::from(name.as_str())).filter(|task| task.subagent.is_none());
+        let Some(task) = task else {
             bail!("no command `{}` was left running in {id}; see piton session processes {id}", view::clean(name));
         };
         found.push(task);

@@ -8,6 +8,7 @@ use piton_core::event::Direction;
 use piton_core::ids::{CallId, SessionId};
 use piton_core::story::{Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
 use piton_core::stream_json;
+use piton_core::task::over;
 use piton_engine::engine::Engine;
 use piton_engine::export::words::{not_rewound, rewound, status};
 
@@ -116,7 +117,7 @@ fn configured(words: &str) -> String {
 }
 
 fn task_ended(task: &CallId, outcome: &Outcome) -> String {
-    format!("\n[background command {task} is over: {}]\n", view::first_line(&outcome.title))
+    format!("\n[{}]\n", view::first_line(&over(task, outcome, "is over")))
 }
 
 fn summary(text: &str, full: bool) -> String {

@@ -20,10 +20,21 @@ const RECENT: &str = "1d";
 pub(super) async fn remove(engine: &Engine, ids: &[SessionId]) -> Result<()> {
     for id in ids {
         find::must_be_closed(engine, id).await?;
-        library::throw_away(engine, id)?;
-        view::write_stderr(&format!("{id} is in the trash; `piton session restore {id}` brings it back\n"));
+        for child in engine.subagents(id).await.unwrap_or_default() {
+            find::must_be_closed(engine, &child).await?;
+        }
+        let with = with_subagents(engine.throw_away(id).await?);
+        view::write_stderr(&format!("{id}{with} is in the trash; `piton session restore {id}` brings it back\n"));
     }
     Ok(())
+}
+
+/// How many sessions of subagents go along with one.
+fn with_subagents(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        some => format!(", with {} of its subagents,", view::plural(some as u64, "session")),
+    }
 }
 
 /// Lists the trash, or empties it.
@@ -53,7 +64,7 @@ pub(super) fn trash(engine: &Engine, empty: bool, json: bool) -> Result<()> {
 }
 
 /// Brings a session back from the trash.
-pub(super) fn restore(engine: &Engine, name: &str, around: &Surroundings) -> Result<()> {
+pub(super) async fn restore(engine: &Engine, name: &str, around: &Surroundings) -> Result<()> {
     let index = library::trash(engine)?;
     let here = around.workspace(None).unwrap_or_default();
     let id = index.named(name, &here).map_err(|error| match error {
@@ -62,8 +73,8 @@ pub(super) fn restore(engine: &Engine, name: &str, around: &Surroundings) -> Res
         }
         error => find::with_candidates(&index, error),
     })?;
-    library::bring_back(engine, &id)?;
-    view::write_stderr(&format!("{id} is back\n"));
+    let with = with_subagents(engine.bring_back(&id).await?);
+    view::write_stderr(&format!("{id}{with} is back\n"));
     Ok(())
 }
 
@@ -93,7 +104,7 @@ pub(super) async fn prune(engine: &Engine, args: &PruneArgs, around: &Surroundin
         }
         view::write_stdout(&format!("{}  {:>8}\n", list::line(session, project.as_deref(), None), said::size(*size)));
         if !args.dry_run {
-            library::throw_away(engine, &session.id)?;
+            engine.throw_away(&session.id).await?;
         }
         (moved, bytes) = (moved + 1, bytes + size);
     }

@@ -28,6 +28,9 @@ pub(super) fn lines(items: &[Given]) -> Vec<String> {
     if items.iter().any(|item| item.kind == GivenKind::Todo) {
         lines.push("the model was reminded of its todos".to_owned());
     }
+    if items.iter().any(|item| item.kind == GivenKind::Servers) {
+        lines.push("the model was told what has changed about MCP servers".to_owned());
+    }
     let notices: Vec<&String> = items.iter().filter_map(|item| item.notice.as_ref()).collect();
     lines.extend(notices.iter().take(MOST).map(|notice| (*notice).clone()));
     if let Some(more) = notices.len().checked_sub(MOST).filter(|more| *more > 0) {

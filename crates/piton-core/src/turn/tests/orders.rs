@@ -1,7 +1,7 @@
 //! The transition table: each event in each phase. And 100,000 random orders of events.
 
 use super::shells::user_ran;
-use super::tasks::background;
+use super::tasks::{background, subagent};
 use super::*;
 
 /// One session in each phase, by the shortest way there.
@@ -33,6 +33,7 @@ fn one_of_each_phase() -> Vec<Bench> {
         ("before_compaction", 2),
         ("compacting", 2),
         ("compacted", 2),
+        ("awaiting_subagents", 2),
         ("checking", 2),
         ("sealing", 2),
         ("ending", 2),
@@ -50,6 +51,7 @@ fn one_of_each_phase() -> Vec<Bench> {
         };
         b.policy.hooks.gates = Gates::of(gate);
         b.policy.snapshots = wanted == "sealing";
+        b.policy.waits_for_subagents = wanted == "awaiting_subagents";
         speak(&mut b);
         if steps >= 1 {
             let policy = Box::new(b.policy.clone());
@@ -74,6 +76,12 @@ fn one_of_each_phase() -> Vec<Bench> {
                 b.record(b.session.replied(1, reply(vec![call("bash")], FinishReason::ToolCalls), None, 0, 0));
             }
             "step_over" => b.record(b.session.replied(1, reply(vec![Part::text("x")], FinishReason::Stop), None, 0, 0)),
+            "awaiting_subagents" => {
+                b.calls(&["task"]);
+                b.happen(subagent(&call_id_of_first()));
+                b.record(b.session.replied(1, reply(vec![Part::text("x")], FinishReason::Stop), None, 0, 0));
+                b.record(Event::StepFinished { step: 2 });
+            }
             "checking" => {
                 b.record(b.session.replied(1, reply(vec![Part::text("x")], FinishReason::Stop), None, 0, 0));
                 b.record(Event::StepFinished { step: 1 });
@@ -176,6 +184,7 @@ fn one_of_each_event() -> Vec<Event> {
         Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![], back: None },
         abandoned(files_only(Direction::Undo)),
         Event::CallStarted { call: call_id.clone() },
+        Event::ServerTask { call: call_id.clone(), handle: json!({"task": "t1"}) },
         Event::Delegated { call: call_id.clone(), child: "ses_1".into(), agent: "general".into() },
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
         Event::TaskEnded { task: call_id_of_first(), outcome: Outcome::ok("x") },
@@ -300,6 +309,7 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
         Job::AwaitAnswer { subject, .. } => Event::approval(subject, Decision::Expired),
         Job::WatchTask(task) => Event::TaskEnded { task, outcome: Outcome::ok("over") },
         Job::RunTool(call) if dice.u8(..4) == 0 => background(&call.id, dice.bool()),
+        Job::RunTool(call) if dice.u8(..4) == 0 => subagent(&call.id),
         Job::RunTool(call) | Job::StopTool(call) => {
             Event::CallSettled { call: call.id.clone(), outcome: Outcome::ok(format!("{}", dice.u8(..2))) }
         }
@@ -418,6 +428,7 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
         policy.retry.usual.per_call = Some(dice.u32(..3));
         policy.stuck.repeats = dice.u32(..4);
         policy.snapshots = dice.bool();
+        policy.waits_for_subagents = dice.bool();
         let gates = [
             HookPoint::SessionStart,
             HookPoint::BeforeModel,

@@ -4,9 +4,25 @@ use super::*;
 
 /// The call that started a command has its outcome, and the command goes on.
 pub(super) fn background(call: &CallId, notify: bool) -> Event {
-    let began = Some(TaskBegan { command: "serve".into(), notify });
+    let began = Some(TaskBegan { command: "serve".into(), notify, subagent: None });
     let news = TaskNews { task: call.clone(), began, read_to: 0, is_over: false };
     Event::CallSettled { call: call.clone(), outcome: Outcome::ok("it runs").about(news) }
+}
+
+/// The same with a subagent.
+pub(super) fn subagent(call: &CallId) -> Event {
+    let agent = BackgroundAgent {
+        session: SessionId(format!("ses_of_{call}")),
+        goes_on: false,
+        agent: "general".into(),
+        title: "a part".into(),
+        prompt: "do it".into(),
+        model: None,
+        worktree: false,
+    };
+    let began = Some(TaskBegan { command: "general: a part".into(), notify: true, subagent: Some(Box::new(agent)) });
+    let news = TaskNews { task: call.clone(), began, read_to: 0, is_over: false };
+    Event::CallSettled { call: call.clone(), outcome: Outcome::ok("it works").about(news) }
 }
 
 fn ended(task: &CallId, text: &str) -> Event {
@@ -91,4 +107,82 @@ fn of_tasks_that_are_over_the_newest_are_kept() {
     }
     assert_eq!(tasks.all().len(), 64);
     assert_eq!(tasks.all().last().unwrap().id.as_str(), "c199_0");
+}
+
+/// What a subagent used, as the end of it says.
+fn used(tokens: u64) -> Outcome {
+    let usage = Usage { input_tokens: tokens, ..Usage::default() };
+    let at_most = Bound { tokens, cost_micros: None };
+    let session = SessionId::from("ses_of_c1_0");
+    let delegated = Delegated { session, usage, cost_micros: None, unpriced_calls: 1, at_most };
+    Outcome { delegated: Some(Box::new(delegated)), ..Outcome::ok("found") }
+}
+
+/// A session whose model has left two subagents at work, in a turn that waits for them or does not.
+fn with_subagents(waits: bool) -> Bench {
+    let mut policy = Policy::piton();
+    policy.permission.push("*", Action::Allow);
+    policy.waits_for_subagents = waits;
+    let mut bench = Bench::with(policy);
+    bench.say("go");
+    bench.calls(&["task", "task"]);
+    bench.happen(subagent(&"c1_0".into()));
+    bench.happen(subagent(&"c1_1".into()));
+    bench
+}
+
+#[test]
+fn a_turn_that_waits_for_its_subagents_tells_the_model_of_all_of_them_in_one_step() {
+    let mut bench = with_subagents(true);
+    bench.answer("they are at work");
+    assert_eq!((bench.session.phase_name(), bench.session.awaited_subagents()), ("awaiting_subagents", 2));
+    assert_eq!(bench.wanted(), "watch(c1_0) watch(c1_1)");
+    assert_eq!(bench.session.children().count(), 2);
+    let before = (bench.session.spent().usage.input_tokens, bench.session.used().turn.tokens);
+    bench.happen(Event::TaskEnded { task: "c1_1".into(), outcome: used(40) });
+    assert_eq!((bench.session.phase_name(), bench.session.awaited_subagents()), ("awaiting_subagents", 1));
+    bench.happen(Event::TaskEnded { task: "c1_0".into(), outcome: used(2) });
+    assert_eq!(bench.wanted(), "call_model(3, 1)", "the model is told");
+    let after = (bench.session.spent().usage.input_tokens, bench.session.used().turn.tokens);
+    assert_eq!(after, (before.0 + 42, before.1 + 42));
+    bench.answer("both are done");
+    assert!(!bench.session.is_in_turn());
+    assert_eq!(State::fold(&bench.log), bench.session);
+}
+
+#[test]
+fn a_turn_that_waits_for_subagents_can_be_cancelled_and_spoken_to_and_leaves_them_at_work() {
+    let mut bench = with_subagents(true);
+    bench.answer("they are at work");
+    bench.say("what do they do?");
+    assert_eq!(bench.wanted(), "call_model(3, 1) watch(c1_0) watch(c1_1)");
+    bench.answer("I do not know");
+    assert_eq!(bench.session.phase_name(), "awaiting_subagents");
+    bench.happen(Event::CancelRequested { by: Canceller::User });
+    assert!(!bench.session.is_in_turn());
+    assert_eq!(bench.wanted(), "watch(c1_0) watch(c1_1)");
+}
+
+#[test]
+fn a_turn_that_does_not_wait_ends_and_what_its_subagents_use_after_it_is_on_the_bill() {
+    let mut bench = with_subagents(false);
+    bench.answer("they are at work");
+    assert!(!bench.session.is_in_turn());
+    let before = bench.session.used();
+    bench.happen(Event::TaskEnded { task: "c1_0".into(), outcome: used(40) });
+    assert_eq!(untold(&bench), [CallId::from("c1_0")]);
+    let after = bench.session.used();
+    assert_eq!((after.turn.tokens, after.session.tokens), (before.turn.tokens, before.session.tokens + 40));
+    assert_eq!(bench.session.child(&"c1_0".into()), None);
+    assert_eq!(bench.session.child(&"c1_1".into()), Some(&"ses_of_c1_1".into()));
+}
+
+#[test]
+fn a_turn_that_is_resumed_by_somebody_who_stays_does_not_wait_any_longer() {
+    let mut bench = with_subagents(true);
+    bench.answer("they are at work");
+    let policy = Box::new(Policy { waits_for_subagents: false, ..bench.policy.clone() });
+    bench.happen(Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy });
+    assert!(!bench.session.is_in_turn());
+    assert_eq!(bench.wanted(), "watch(c1_0) watch(c1_1)");
 }

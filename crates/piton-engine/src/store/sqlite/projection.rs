@@ -50,7 +50,10 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
         // Who opens a session to look at it has not worked on it, nor has who names it.
         Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return Ok(()),
         Event::TitleGiven { title, by } => return writer.titled(title, by),
-        Event::GrantsRevoked { .. } | Event::TaskEnded { .. } => return Ok(()),
+        Event::TaskEnded { outcome, .. } => {
+            return outcome.delegated.as_deref().map_or(Ok(()), |delegated| writer.delegated(delegated));
+        }
+        Event::GrantsRevoked { .. } => return Ok(()),
         Event::SettingsChanged { changed, .. } => {
             return changed.model.iter().try_for_each(|models| writer.run("UPDATE session SET model = ?", [models]));
         }

@@ -1,0 +1,76 @@
+//! Names of the tools of MCP servers, `mcp__server__tool`, and what a name in a list or a rule means by them.
+//!
+//! The name of a server never contains `__`, so the first `__` behind it ends it.
+
+/// How the name of every such tool begins.
+pub const PREFIX: &str = "mcp__";
+/// The tool that finds them.
+pub const SEARCH: &str = "tool_search";
+/// The tool that calls one by its name.
+pub const CALL: &str = "call_tool";
+/// The tool that reads what a server offers as a resource.
+pub const READ: &str = "read_resource";
+
+/// Whether a name in a list means this tool: the same name, `mcp__server` for all of a server, or a beginning followed by `*`.
+pub fn is_meant(name: &str, tool: &str) -> bool {
+    if let Some(stem) = name.strip_suffix('*') {
+        return tool.starts_with(stem);
+    }
+    name == tool || (is_server(name) && tool.strip_prefix(name).is_some_and(|rest| rest.starts_with("__")))
+}
+
+/// Whether a name means all tools of a server: `mcp__server`.
+pub fn is_server(name: &str) -> bool {
+    name.strip_prefix(PREFIX).is_some_and(|server| !server.is_empty() && !server.contains("__"))
+}
+
+/// Whether tools that were chosen by name include this one. Who names no tool of a server, but the tool that calls them, has
+/// chosen all of them; who names some has chosen what it takes to find and call these.
+pub fn is_chosen(chosen: &[String], tool: &str) -> bool {
+    let has = |tool: &str| chosen.iter().any(|name| name == tool);
+    let names_some = || chosen.iter().any(|name| name.starts_with(PREFIX));
+    match tool {
+        SEARCH | CALL => has(tool) || names_some(),
+        tool if tool.starts_with(PREFIX) => {
+            chosen.iter().any(|name| is_meant(name, tool)) || (has(CALL) && !names_some())
+        }
+        tool => has(tool),
+    }
+}
+
+/// The server that a tool of this name is of, as far as the name says.
+pub fn server_of(tool: &str) -> Option<&str> {
+    let (server, own) = tool.strip_prefix(PREFIX)?.split_once("__")?;
+    (!server.is_empty() && !own.is_empty()).then_some(server)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_a_tool_a_server_or_what_begins_so() {
+        for name in ["mcp__db__query", "mcp__db", "mcp__db__*", "mcp__*", "*"] {
+            assert!(is_meant(name, "mcp__db__query"), "{name}");
+        }
+        for name in ["mcp__d", "mcp__db__quer", "mcp__db__query2", "mcp", "db"] {
+            assert!(!is_meant(name, "mcp__db__query"), "{name}");
+        }
+        assert!(!is_meant("mcp__db", "mcp__dbs__query"));
+        assert_eq!(server_of("mcp__my-db__run__all"), Some("my-db"));
+        assert_eq!(["mcp__db", "mcp____x", "bash", "mcp__db__"].map(server_of), [None; 4]);
+    }
+
+    #[test]
+    fn who_names_a_servers_tool_can_call_it_and_no_other() {
+        let chosen = |names: &[&str], tool: &str| {
+            is_chosen(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), tool)
+        };
+        let some = ["read", "mcp__db__query"];
+        assert!(
+            chosen(&some, "read") && chosen(&some, SEARCH) && chosen(&some, CALL) && chosen(&some, "mcp__db__query")
+        );
+        assert!(!chosen(&some, "mcp__db__drop") && !chosen(&some, "bash") && !chosen(&some, READ));
+        assert!(chosen(&["call_tool"], "mcp__db__drop") && !chosen(&["read"], "mcp__db__drop"));
+    }
+}

@@ -1,0 +1,286 @@
+//! MCP servers that people keep in files: where these are looked for, in which order they count, and whether the user trusts those
+//! that came with a repository.
+//!
+//! Of several of one name the first counts, whole: flags, then the repository's files, nearest folder first, then the user's own.
+//! What is not trusted takes no name away from what is. A mistake costs the one entry that it is in.
+
+mod file;
+pub mod import;
+mod json;
+mod own;
+mod prompt;
+mod read;
+mod session;
+mod variables;
+
+pub use self::own::{OwnFile, own_file};
+pub(super) use self::prompt::prompt;
+pub use self::read::ReadEntry;
+pub(super) use self::session::of_session;
+pub use self::session::surroundings;
+
+use self::file::{Format, Source, entries_of};
+use super::entries::{State, Trustable};
+use super::machine::Machine;
+use super::notice::Notice;
+use super::trouble::{Context, Trouble};
+use crate::config::trust::{Item, Kind, Standing, Trust, repository};
+use piton_core::hidden;
+use piton_mcp::entry::Entry;
+use piton_tools::regular::{self, SETTINGS_BYTES};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Servers of one file that are looked at; more are no configuration.
+const MOST_IN_FILE: usize = 200;
+/// Servers that a notice names.
+const MOST_NAMED: usize = 20;
+
+/// A server that was found, and whether it counts.
+#[derive(Debug, Clone)]
+pub struct FoundServer {
+    /// Its name, as models and rules know it.
+    pub name: String,
+    /// The file that it stands in; empty: a flag.
+    pub file: PathBuf,
+    /// The line there, where it is known.
+    pub line: Option<usize>,
+    /// Who says so.
+    pub origin: Origin,
+    /// The entry, with its variables filled in; or why there is none.
+    pub entry: Result<ReadEntry, String>,
+    /// Whether it counts.
+    pub state: ServerState,
+}
+
+/// Who says that there is a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A flag.
+    Flag,
+    /// The repository.
+    Project,
+    /// The user.
+    User,
+}
+
+impl Origin {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Project => "project",
+            Self::User => "user",
+        }
+    }
+}
+
+/// Whether an entry counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerState {
+    /// It counts, or does not, as any entry.
+    As(State),
+    /// It would count, and is switched off.
+    Disabled,
+}
+
+impl ServerState {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::As(state) => state.word(),
+            Self::Disabled => "disabled",
+        }
+    }
+
+    /// Whether it counts.
+    pub fn is_in_force(self) -> bool {
+        self == Self::As(State::InForce)
+    }
+}
+
+impl FoundServer {
+    /// Where it stands, for people.
+    pub fn place(&self) -> String {
+        if self.origin == Origin::Flag && self.file.as_os_str().is_empty() {
+            return "--mcp-config".to_owned();
+        }
+        let file = hidden::visible_line(&self.file.display().to_string());
+        self.line.map_or(file.clone(), |line| format!("{file}:{line}"))
+    }
+}
+
+/// One entry of a file, as it stands there.
+struct Raw {
+    name: String,
+    value: Value,
+    line: Option<usize>,
+}
+
+/// All servers that there are for a session in this workspace, in the order in which they count. `flags` are files or JSON;
+/// `trusted` is what this run trusts beside what the user does.
+pub fn look(
+    machine: &Machine,
+    workspace: &Path,
+    trusted: &[Item],
+    flags: &[String],
+) -> Result<Vec<FoundServer>, Trouble> {
+    let disabled = OwnFile::read(machine).map(|own| own.disabled()).unwrap_or_default();
+    let sources = sources(machine, workspace, flags);
+    let trust = Trust::in_folder(&machine.data_dir);
+    let is_of_project = |source: &Source| source.origin == Origin::Project && source.file.exists();
+    let standing = sources.iter().any(is_of_project).then(|| trust.standings());
+    let standing = standing.transpose().with_context(|| "the trust of MCP servers cannot be looked up")?;
+    let is_trusted = |item: &Item| {
+        trusted.contains(item) || standing.as_ref().is_some_and(|standing| standing(item) == Standing::Trusted)
+    };
+    let (mut all, mut names) = (Vec::new(), BTreeSet::new());
+    for source in sources {
+        let raw = match source.text().and_then(|text| entries_of(&text, &source)) {
+            Ok(raw) => raw.unwrap_or_default(),
+            Err(why) => {
+                let (name, line) = (String::new(), None);
+                let state = ServerState::As(State::Broken);
+                all.push(FoundServer { name, file: source.file, line, origin: source.origin, entry: Err(why), state });
+                continue;
+            }
+        };
+        for raw in raw.into_iter().take(MOST_IN_FILE) {
+            let name = read::name(&raw.name).unwrap_or_else(|_| hidden::visible_name(&raw.name));
+            // What nobody trusts is not even filled in.
+            let counts = source.origin != Origin::Project || is_trusted(&item(&source, &raw).0);
+            let entry = read::entry(&raw, &source, machine, counts);
+            let is_disabled = disabled.contains(&name) || entry.as_ref().is_ok_and(|read| read.is_disabled);
+            let state = match &entry {
+                Err(_) => ServerState::As(State::Broken),
+                Ok(_) if !counts => ServerState::As(State::Untrusted),
+                Ok(_) if !names.insert(name.clone()) => ServerState::As(State::Shadowed),
+                Ok(_) if is_disabled => ServerState::Disabled,
+                Ok(_) => ServerState::As(State::InForce),
+            };
+            let (file, origin) = (source.file.clone(), source.origin);
+            all.push(FoundServer { name, file, line: raw.line, origin, entry, state });
+        }
+    }
+    Ok(all)
+}
+
+/// Those that count, by name. What does not, though somebody configured it, is named.
+pub fn in_force(all: Vec<FoundServer>, notices: &mut Vec<Notice>) -> Vec<Entry> {
+    let (mut entries, mut untrusted) = (Vec::new(), Vec::new());
+    for found in all {
+        let place = found.place();
+        match (found.state, found.entry) {
+            (ServerState::As(State::InForce), Ok(read)) => entries.push(read.entry),
+            (ServerState::As(State::Untrusted), Ok(_)) => untrusted.push(found.name),
+            (ServerState::As(State::Broken), Err(why)) if found.name.is_empty() => {
+                notices.push(Notice::new(format!("the MCP servers of {place} are left out: {why}")));
+            }
+            (ServerState::As(State::Broken), Err(why)) => {
+                notices.push(Notice::new(format!("the MCP server {} of {place} is left out: {why}", found.name)));
+            }
+            _ => {}
+        }
+    }
+    if !untrusted.is_empty() {
+        let count = untrusted.len();
+        let more = count.checked_sub(MOST_NAMED).filter(|more| *more > 0);
+        untrusted.truncate(MOST_NAMED);
+        let (servers, them) = if count == 1 { ("server", "it as it is") } else { ("servers", "them as they are") };
+        let (is, more) =
+            (if count == 1 { "is" } else { "are" }, more.map_or(String::new(), |more| format!(" and {more} more")));
+        notices.push(Notice::new(format!(
+            "{count} MCP {servers} of this repository {is} not used, since you do not trust {them}: {}{more}. `piton trust` shows {}",
+            untrusted.join(", "),
+            if count == 1 { "it" } else { "them" },
+        )));
+    }
+    entries.sort_by(|one: &Entry, other: &Entry| one.name.cmp(&other.name));
+    entries
+}
+
+/// What came with the repository, as something to trust, each with the file and the name.
+pub(super) fn brought(workspace: &Path) -> Vec<(PathBuf, Trustable)> {
+    let mut all = Vec::new();
+    for source in of_repository(workspace) {
+        match source.text().and_then(|text| entries_of(&text, &source)) {
+            Ok(None) => {}
+            Err(why) => all.push((source.file, Err(why))),
+            Ok(Some(raw)) => all.extend(raw.iter().take(MOST_IN_FILE).map(|raw| {
+                let (item, text) = item(&source, raw);
+                (item.path.clone(), Ok((item, text)))
+            })),
+        }
+    }
+    all
+}
+
+/// An entry as something to trust, and all that trust in it covers: `FILE#NAME`.
+fn item(source: &Source, raw: &Raw) -> (Item, String) {
+    let covered = read::covered(raw);
+    let mut path = source.file.clone().into_os_string();
+    path.push(format!("#{}", raw.name));
+    (Item::new(Kind::Server, Path::new(&path), covered.as_bytes()), covered)
+}
+
+fn sources(machine: &Machine, workspace: &Path, flags: &[String]) -> Vec<Source> {
+    let said = flags.iter().map(|said| Source::said(said, workspace));
+    said.chain(of_repository(workspace)).chain(of_user(machine, workspace)).collect()
+}
+
+fn of_repository(workspace: &Path) -> Vec<Source> {
+    const NAMES: [(&str, Format); 4] = [
+        (".piton/mcp.json", Format::Servers),
+        (".mcp.json", Format::Servers),
+        ("opencode.json", Format::OpenCode),
+        ("opencode.jsonc", Format::OpenCode),
+    ];
+    let root = repository(workspace);
+    let folders = workspace.ancestors().take_while(|folder| folder.starts_with(root));
+    let all = folders.flat_map(|folder| NAMES.iter().map(move |(name, format)| (folder.join(name), format.clone())));
+    all.map(|(file, format)| Source { file, format, origin: Origin::Project, said: None }).collect()
+}
+
+fn of_user(machine: &Machine, workspace: &Path) -> Vec<Source> {
+    let mut all: Vec<(PathBuf, Format)> = own_file(machine).map(|file| (file, Format::Servers)).into_iter().collect();
+    if let Some(home) = machine.var("HOME").map(Path::new) {
+        let claude = home.join(".claude.json");
+        all.push((claude.clone(), Format::ClaudeProject(workspace.to_owned())));
+        all.push((claude, Format::Servers));
+        all.push((home.join(".config/opencode/opencode.json"), Format::OpenCode));
+        all.push((home.join(".config/opencode/opencode.jsonc"), Format::OpenCode));
+    }
+    all.into_iter().map(|(file, format)| Source { file, format, origin: Origin::User, said: None }).collect()
+}
+
+impl Source {
+    /// What is in it; none where there is no such file.
+    fn text(&self) -> Result<String, String> {
+        if let Some(said) = &self.said {
+            return Ok(said.clone());
+        }
+        match regular::text(&self.file, self.most_bytes()) {
+            Ok(text) => Ok(text),
+            Err(error)
+                if self.origin != Origin::Flag
+                    && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                Ok(String::new())
+            }
+            Err(error) => Err(format!("it cannot be read: {error}")),
+        }
+    }
+
+    /// What other programs keep beside their servers may be long.
+    fn most_bytes(&self) -> usize {
+        match self.origin {
+            Origin::User => 16 * SETTINGS_BYTES,
+            Origin::Flag | Origin::Project => SETTINGS_BYTES,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

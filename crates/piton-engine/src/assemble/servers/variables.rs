@@ -1,0 +1,67 @@
+//! Variables in an entry: `${NAME}`, `${NAME:-default}`, and OpenCode's `{env:NAME}`.
+
+use super::super::machine::Machine;
+use super::file::shown;
+
+/// The text with its variables filled in; or why it cannot be. A variable that is set to nothing is not set.
+pub(super) fn fill(text: &str, machine: &Machine) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    loop {
+        let next = [rest.find("${"), rest.find("{env:")].into_iter().flatten().min();
+        let Some(at) = next else {
+            out.push_str(rest);
+            return Ok(out);
+        };
+        out.push_str(&rest[..at]);
+        let open = if rest[at..].starts_with("${") { "${" } else { "{env:" };
+        let inner = &rest[at + open.len()..];
+        let Some(end) = inner.find('}') else {
+            out.push_str(&rest[at..]);
+            return Ok(out);
+        };
+        let (name, default) = match inner[..end].split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (&inner[..end], None),
+        };
+        if !is_name(name) {
+            return Err(format!("`{}` names no variable", shown(&rest[at..=at + open.len() + end])));
+        }
+        match machine.var(name).or(default) {
+            Some(value) => out.push_str(value),
+            None => return Err(format!("the variable {name} is not set")),
+        }
+        rest = &inner[end + 1..];
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::path::PathBuf;
+
+    #[test]
+    fn variables_are_filled_in_and_missing_ones_are_named() {
+        let vars = BTreeMap::from([("A".into(), "one".into()), ("EMPTY".into(), "".into())]);
+        let machine = Machine {
+            vars,
+            exe: PathBuf::new(),
+            data_dir: PathBuf::new(),
+            config_file: PathBuf::new(),
+            config_is_named: false,
+            today: String::new(),
+        };
+        let fill = |text: &str| fill(text, &machine);
+        assert_eq!(fill("${A}/x/${B:-two}/{env:A}").as_deref(), Ok("one/x/two/one"));
+        assert_eq!(fill("$A {A} ${A").as_deref(), Ok("$A {A} ${A"));
+        assert_eq!(fill("${EMPTY:-y}${B:-}").as_deref(), Ok("y"));
+        assert_eq!(fill("${EMPTY}"), Err("the variable EMPTY is not set".to_owned()));
+        assert!(fill("${a b}").unwrap_err().contains("names no variable"));
+    }
+}

@@ -1,0 +1,57 @@
+//! The MCP servers of a session: started beside its first request, and stopped when it is left. Subagents share those of the
+//! session that they work for. What becomes of them is told as it changes.
+
+use super::Driver;
+use crate::bus::Bus;
+use crate::context::servers_now;
+use crate::jobs::Services;
+use piton_core::client::Live;
+use piton_core::turn::Job;
+use piton_tools::servers::Servers;
+use std::sync::Arc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Ends when the driver does: then nobody tells of servers any more.
+pub(super) type ServersWatched = Option<DropGuard>;
+
+impl Driver {
+    /// Starts the servers, once the first request to a model is on its way: no request waits for one of them.
+    pub(super) fn start_servers(&mut self) {
+        if self.servers_watched.is_some() || self.services.tree.kin.depth > 0 {
+            return;
+        }
+        let Some(servers) = self.services.settings.tools.servers() else { return };
+        let is_asking = |job: &Job| matches!(job, Job::CallModel { .. }) && self.jobs.has(job);
+        if !self.session.wanted().iter().any(is_asking) {
+            return;
+        }
+        servers.start();
+        let over = CancellationToken::new();
+        tokio::spawn(over.clone().run_until_cancelled_owned(tell(Arc::clone(servers), self.services.bus.clone())));
+        self.servers_watched = Some(over.drop_guard());
+    }
+}
+
+/// Tells of servers whenever one has another state.
+async fn tell(servers: Arc<dyn Servers>, bus: Bus) {
+    let mut changes = servers.changes();
+    let mut told = Vec::new();
+    loop {
+        changes.mark_unchanged();
+        let now = servers_now(&*servers);
+        if now != told {
+            bus.live(Live::Servers { servers: now.clone() });
+            told = now;
+        }
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Stops them, whether they were started beside a request or by a call.
+pub(super) async fn close(services: &Services) {
+    if let Some(servers) = services.settings.tools.servers().filter(|_| services.tree.kin.depth == 0) {
+        servers.close().await;
+    }
+}

@@ -1,0 +1,355 @@
+//! Servers that get things wrong, or mean harm: the one thing is left out or cut and named, the rest works.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use common::{Place, call, gone, is_failed, python, server, until, written};
+use piton_core::call::Status;
+use piton_mcp::entry::Transport;
+use piton_tools::servers::{Elicitation, Pin, ServerState, Servers as _};
+use serde_json::json;
+use std::time::Duration;
+
+/// Calls the tool `echo` of such a server.
+async fn echoed(what: &str) -> String {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &[what])]);
+    let outcome = place.call(&client, "s", "echo", "hello").await;
+    client.close().await;
+    assert_eq!(outcome.status, Status::Ok, "{outcome:?}");
+    outcome.text
+}
+
+#[tokio::test]
+async fn one_that_floods_its_errors_works() {
+    assert_eq!(echoed("floods_stderr").await, "echo hello");
+}
+
+#[tokio::test]
+async fn one_that_says_what_is_no_message_works() {
+    assert_eq!(echoed("floods_stdout").await, "echo hello");
+}
+
+#[tokio::test]
+async fn one_that_answers_twice_and_for_others_is_heard_once() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["answers_oddly"])]);
+    for word in ["a", "b", "c"] {
+        assert_eq!(place.call(&client, "s", "echo", word).await.text, format!("first {word}"));
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_result_is_named() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["no_result"])]);
+    for word in ["text", "object"] {
+        let outcome = place.call(&client, "s", "echo", word).await;
+        assert_eq!(outcome.status, if word == "text" { Status::Ok } else { Status::Failed }, "{outcome:?}");
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn invalid_tools_are_left_out_and_named() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["odd_tools"])]);
+    client.ready("s").await.unwrap();
+    let known = server(&client, "s");
+    let own: Vec<&str> = known.tools.iter().map(|tool| tool.own_name.as_str()).collect();
+    assert_eq!(own, ["bash", "dots.and/slashes", "echo"]);
+    let names: Vec<&str> = known.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!((names[0], names[2]), ("mcp__s__bash", "mcp__s__echo"));
+    assert!(names[1].starts_with("mcp__s__dots_and_slashes_"), "{names:?}");
+    let described = &known.tools[1].description;
+    assert!(described.len() < 2_100 && described.starts_with("\\u{1b}]0;title\\u{7} \\u{202e}hidden"), "{described}");
+    assert!(known.instructions.len() < 2_010 && known.instructions.starts_with("use \\u{202e}me\\u{1b}[2J"));
+    for named in [
+        "another of this name",
+        "no_schema",
+        "bad_schema",
+        "array_schema",
+        "fetching_schema",
+        "3.0 MB",
+        "nnn",
+        "ansi\\u{1b}",
+    ] {
+        assert!(known.problems.iter().any(|said| said.contains(named)), "{named}: {:#?}", known.problems);
+    }
+    assert!(
+        known.problems.iter().all(|said| said.len() < 1_000 && !said.contains('\u{1b}') && !said.contains('\u{202e}'))
+    );
+    assert_eq!(place.call(&client, "s", "dots.and/slashes", "x").await.text, "dots.and/slashes x");
+    client.close().await;
+
+    // What was known of it is known before it is started again.
+    let client = place.client([python("s", "hostile.py", &["odd_tools"])]);
+    assert_eq!(server(&client, "s").state, ServerState::Known);
+    assert_eq!(server(&client, "s").tools, known.tools);
+}
+
+#[tokio::test]
+async fn a_list_without_end_has_an_end() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["pages"])]);
+    client.ready("s").await.unwrap();
+    let known = server(&client, "s");
+    assert_eq!(known.tools.len(), 50);
+    assert!(known.problems[0].contains("more than 50 pages"), "{:?}", known.problems);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_has_changed_is_not_called_before_it_is_accepted() {
+    let place = Place::new();
+    let starts = place.file("starts").display().to_string();
+    let entry = || python("s", "hostile.py", &["changes", &starts]);
+    let client = place.client([entry()]);
+    assert_eq!(place.call(&client, "s", "echo", "one").await.text, "echo one");
+    client.close().await;
+
+    let client = place.client([entry()]);
+    client.ready("s").await.unwrap();
+    let tool = server(&client, "s").tools[0].clone();
+    assert_eq!(tool.description, "says it again", "nobody reads the new words before they are accepted");
+    let Pin::Changed { diff } = tool.pin else { panic!("it has changed") };
+    assert!(diff.contains("-says it again\n+says it again, and sends your keys to me\n"), "{diff}");
+    let refused = place.call(&client, "s", "echo", "two").await;
+    assert_eq!(refused.status, Status::Denied);
+    assert!(refused.text.contains("piton mcp show s"), "{}", refused.text);
+    assert_eq!(place.call(&client, "s", "other", "two").await.text, "other two");
+    assert_eq!(client.accept("s").await, Ok(1));
+    assert_eq!(place.call(&client, "s", "echo", "three").await.text, "echo three");
+    client.close().await;
+
+    let client = place.client([entry()]);
+    assert_eq!(place.call(&client, "s", "echo", "four").await.text, "echo four");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_changes_under_a_call_is_not_called_again() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["changes_under_a_call"])]);
+    assert_eq!(place.call(&client, "s", "echo", "one").await.text, "echo one");
+    let known = until(&client, "s", |known| known.tools[0].pin != Pin::Same).await;
+    assert_eq!(known.tools[0].description, "says it again");
+    assert_eq!(place.call(&client, "s", "echo", "two").await.status, Status::Denied);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_a_server_asks_in_a_call_is_answered() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["asks"])]);
+    let outcome = place.call(&client, "s", "echo", "").await;
+    let said = &outcome.metadata["structured"];
+    assert_eq!(said["model"]["content"]["text"], "a model", "{outcome:?}");
+    assert_eq!(said["form"], json!({"action": "accept", "content": {"name": "Ada", "size": "m"}}));
+    assert_eq!(said["url"], json!({"action": "accept"}));
+    assert_eq!(said["file_url"], json!({"action": "decline"}), "no address that a browser would not open");
+    assert!(said["roots"]["roots"][0]["uri"].as_str().unwrap().ends_with("/workspace"));
+    let asked = place.person.asked.lock().unwrap().clone();
+    assert!(matches!(&asked[0], Elicitation::Form { message, .. } if message == "Your \\u{202e}name?"), "{asked:?}");
+    assert!(matches!(&asked[1], Elicitation::Url { url, .. } if url == "https://example.com/x"), "{asked:?}");
+    assert_eq!(asked.len(), 2);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_a_server_asks_without_a_call_is_refused() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["asks_unasked"])]);
+    assert_eq!(place.call(&client, "s", "echo", "on").await.text, "echo on");
+    assert!(place.person.asked.lock().unwrap().is_empty() && place.person.sampled.lock().unwrap().is_empty());
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_large_result_is_there_and_one_that_is_too_large_does_no_harm() {
+    let place = Place::new();
+    let mut entry = python("s", "hostile.py", &["too_large"]);
+    entry.call_timeout = Duration::from_secs(5);
+    let client = place.client([python("l", "hostile.py", &["large"]), entry]);
+    let outcome = place.call(&client, "l", "echo", "").await;
+    assert_eq!((outcome.status, outcome.text.len()), (Status::Ok, 5_000_000));
+    assert_eq!(place.call(&client, "s", "echo", "large").await.status, Status::TimedOut);
+    assert_eq!(place.call(&client, "s", "echo", "small").await.text, "echo small");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_call_in_which_the_server_dies_is_interrupted_and_not_made_again() {
+    let place = Place::new();
+    let calls = place.file("calls");
+    let client = place.client([python("s", "hostile.py", &["dies", &calls.display().to_string()])]);
+    let outcome = place.call(&client, "s", "echo", "one").await;
+    assert_eq!(outcome.status, Status::Interrupted, "{outcome:?}");
+    let failed = until(&client, "s", |known| is_failed(known) || known.state == ServerState::Ready).await;
+    if let ServerState::Failed { why, .. } = failed.state {
+        assert!(why.contains("exited with code 3: boom: the disk is full"), "{why}");
+    }
+    // It is started again by itself.
+    until(&client, "s", |known| known.state == ServerState::Ready).await;
+    assert_eq!(std::fs::metadata(&calls).unwrap().len(), 1, "the call was made once");
+    assert_eq!(place.call(&client, "s", "echo", "two").await.text, "echo two");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_started_says_why() {
+    let place = Place::new();
+    let missing = common::entry(
+        "missing",
+        Transport::Stdio {
+            command: "piton-no-such-program".to_owned(),
+            args: Vec::new(),
+            env: Default::default(),
+            cwd: None,
+        },
+    );
+    let mut silent = python("silent", "hostile.py", &["never_answers"]);
+    silent.start_timeout = Duration::from_secs(2);
+    let client = place.client([missing, silent, python("dies", "hostile.py", &["dies_at_once"])]);
+    client.start();
+    let why = |name: &'static str| {
+        let client = &client;
+        async move {
+            match until(client, name, is_failed).await.state {
+                ServerState::Failed { why, retry_in_s } => (why, retry_in_s.is_some()),
+                _ => unreachable!(),
+            }
+        }
+    };
+    let (missing, is_tried_again) = why("missing").await;
+    assert!(missing.contains("piton-no-such-program is in none of the absolute folders of PATH"), "{missing}");
+    assert!(!is_tried_again, "it would not be there the next time");
+    let (dies, _) = why("dies").await;
+    assert!(dies.contains("exited with code 1: cannot find module 'left-pad'"), "{dies}");
+    let (silent, _) = why("silent").await;
+    assert!(silent.contains("did not answer within 2 s"), "{silent}");
+    let refused = client.ready("missing").await.unwrap_err();
+    assert!(refused.contains("piton mcp test missing"), "{refused}");
+    let outcome = place.call(&client, "missing", "echo", "").await;
+    assert!(outcome.status == Status::Failed && outcome.text.contains("It was not called"), "{outcome:?}");
+    assert!(client.ready("nobody").await.unwrap_err().contains("There are: dies, missing, silent."));
+    client.close().await;
+}
+
+/// The processes of a server that does not end by itself.
+async fn processes(place: &Place) -> Vec<u32> {
+    written(&place.file("pids")).await.split(' ').map(|pid| pid.parse().unwrap()).collect()
+}
+
+fn never_ends(place: &Place) -> piton_mcp::Entry {
+    python("s", "hostile.py", &["never_ends", &place.file("pids").display().to_string()])
+}
+
+#[tokio::test]
+async fn no_process_is_left_when_the_client_is_closed() {
+    let place = Place::new();
+    let client = place.client([never_ends(&place)]);
+    client.ready("s").await.unwrap();
+    client.close().await;
+    for pid in processes(&place).await {
+        gone(pid).await;
+    }
+}
+
+#[tokio::test]
+async fn no_process_is_left_when_the_client_is_dropped() {
+    let place = Place::new();
+    let client = place.client([never_ends(&place)]);
+    client.ready("s").await.unwrap();
+    drop(client);
+    for pid in processes(&place).await {
+        gone(pid).await;
+    }
+}
+
+/// As where a process ends without a word: the runtime is gone, and only what the kernel does is left.
+#[test]
+fn no_process_is_left_when_the_runtime_goes() {
+    let place = Place::new();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let first = runtime();
+    let client = place.client([never_ends(&place)]);
+    first.block_on(client.ready("s")).unwrap();
+    first.shutdown_background();
+    drop(client);
+    runtime().block_on(async {
+        for pid in processes(&place).await {
+            gone(pid).await;
+        }
+    });
+}
+
+#[tokio::test]
+async fn a_call_that_is_stopped_is_told_to_the_server() {
+    let place = Place::new();
+    let client = place.client([never_ends(&place)]);
+    let context = place.context();
+    let cancel = context.cancel.clone();
+    let called = place.file("pids.called");
+    let stop = async {
+        written(&called).await;
+        cancel.cancel();
+    };
+    let (outcome, ()) = tokio::join!(client.call(call("s", "echo", "hang"), context), stop);
+    assert_eq!(outcome.status, Status::Cancelled);
+    assert_eq!(written(&place.file("pids.cancelled")).await, "True");
+    assert_eq!(place.call(&client, "s", "echo", "on").await.text, "echo on");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn signs_of_life_put_off_the_end_of_a_call_and_are_passed_on() {
+    let place = Place::new();
+    let mut entry = python("s", "hostile.py", &["progress"]);
+    entry.call_timeout = Duration::from_secs(3);
+    let client = place.client([entry]);
+    let outcome = place.call(&client, "s", "echo", "done").await;
+    assert_eq!(outcome.text, "echo done", "{outcome:?}");
+    let said = place.said.lock().unwrap().clone();
+    assert!(said.contains("3 of 8: step\\u{1b} 3\n"), "{said}");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_call_without_a_sign_of_life_has_an_end() {
+    let place = Place::new();
+    let mut entry = python("s", "hostile.py", &["slow"]);
+    entry.call_timeout = Duration::from_secs(1);
+    let client = place.client([entry]);
+    let outcome = place.call(&client, "s", "echo", "").await;
+    assert_eq!(outcome.status, Status::TimedOut, "{outcome:?}");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_server_sees_a_few_variables_and_those_of_its_entry() {
+    let place = Place::new();
+    let mut entry = python("s", "hostile.py", &["environment"]);
+    if let Transport::Stdio { env, .. } = &mut entry.transport {
+        env.insert("OWN".to_owned(), "1".to_owned());
+    }
+    let client = place.client([entry]);
+    let text = place.call(&client, "s", "echo", "").await.text;
+    let seen: Vec<&str> = text.split(' ').collect();
+    assert!(seen.contains(&"PATH") && seen.contains(&"OWN") && !seen.contains(&"SECRET_OF_MINE"), "{seen:?}");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn tools_are_chosen_by_the_entry() {
+    let place = Place::new();
+    let mut entry = python("s", "hostile.py", &["odd_tools"]);
+    (entry.tools, entry.without) = (Some(vec!["echo".to_owned(), "bash".to_owned()]), vec!["bash".to_owned()]);
+    let client = place.client([entry]);
+    client.ready("s").await.unwrap();
+    assert_eq!(server(&client, "s").tools.len(), 1);
+    assert_eq!(place.call(&client, "s", "bash", "").await.status, Status::Failed);
+    client.close().await;
+}

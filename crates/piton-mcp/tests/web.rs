@@ -1,0 +1,223 @@
+//! Servers over streamable HTTP, and logging in to them. The authorization server is one of the tree (`tests/servers/web.py`).
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use common::{Place, http, is_failed, server, until};
+use piton_core::call::Status;
+use piton_mcp::entry::Transport;
+use piton_mcp::{Entry, is_logged_in, login, logout};
+use piton_tools::servers::{ServerState, Servers as _};
+use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::Mutex;
+
+/// A server of the tree, for as long as this is kept.
+struct Web {
+    process: Child,
+    port: u16,
+}
+
+impl Web {
+    fn start(what: &[&str]) -> Self {
+        let script = common::servers().join("web.py").into_os_string();
+        let argv = ["python3".into(), script].into_iter().chain(what.iter().map(|word| (*word).into()));
+        let spawn = Spawn::new(argv, &Env::new(common::environment()), "/", Confinement::User);
+        let streams = Streams { stdin: Stdio::piped(), stdout: Stdio::piped(), stderr: Stdio::inherit() };
+        let mut process = spawn.start(Group::Own, streams).unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { process, port: line.trim().parse().unwrap() }
+    }
+
+    fn entry(&self) -> Entry {
+        http("s", &format!("http://127.0.0.1:{}/mcp", self.port))
+    }
+
+    async fn log(&self) -> Vec<String> {
+        let text =
+            piton_http::fetch(&format!("http://127.0.0.1:{}/log", self.port), &Default::default(), 1 << 20).await;
+        serde_json::from_slice(&text.unwrap()).unwrap()
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Follows addresses as a browser does, once it is given one.
+fn browser(url: &str) {
+    let mut next = url.to_owned();
+    tokio::spawn(async move {
+        let options = piton_http::HttpOptions::default();
+        loop {
+            let url = piton_http::Url::parse(&next).unwrap();
+            let answer = piton_http::client(&url, &options).unwrap().get(url.clone()).send().await.unwrap();
+            match answer.headers().get("location") {
+                Some(to) => next = url.join(to.to_str().unwrap()).unwrap().to_string(),
+                None => return answer.text().await.unwrap(),
+            }
+        }
+    });
+}
+
+async fn logged_in(place: &Place, web: &Web) -> piton_mcp::LoggedIn {
+    login(&web.entry(), &place.surroundings(), &browser).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_server_is_reached_over_the_web_with_the_headers_of_its_entry() {
+    let (place, web) = (Place::new(), Web::start(&[]));
+    let mut entry = web.entry();
+    if let Transport::Http { headers, .. } = &mut entry.transport {
+        headers.insert("X-Own".to_owned(), "with a header".to_owned());
+    }
+    let client = place.client([entry]);
+    assert_eq!(place.call(&client, "s", "echo", "").await.text, "from the web, with a header");
+    assert!(server(&client, "s").problems[0].contains("broken"));
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_is_no_server_is_named() {
+    for (what, said) in [(&["redirects"][..], "307"), (&["html"], "text/html")] {
+        let (place, web) = (Place::new(), Web::start(what));
+        let client = place.client([web.entry()]);
+        let why = client.ready("s").await.unwrap_err();
+        assert!(why.contains(said) && !why.contains('\u{1b}'), "{why}");
+        client.close().await;
+    }
+    let place = Place::new();
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let client =
+        place.client([http("gone", &format!("http://{gone}/mcp?key=s3cret")), http("file", "file:///etc/passwd")]);
+    let why = client.ready("gone").await.unwrap_err();
+    assert!(why.contains(&gone.to_string()) && !why.contains("s3cret"), "{why}");
+    assert!(client.ready("file").await.unwrap_err().contains("file://, not http:// or https://"));
+    assert!(is_failed(&until(&client, "file", is_failed).await));
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_call_whose_answer_is_lost_is_interrupted_and_not_made_again() {
+    let (place, web) = (Place::new(), Web::start(&["hangs_up"]));
+    let client = place.client([web.entry()]);
+    let outcome = place.call(&client, "s", "echo", "").await;
+    assert_eq!(outcome.status, Status::Interrupted, "{outcome:?}");
+    let log = web.log().await;
+    assert_eq!(log.iter().filter(|line| line.starts_with("tools/call")).count(), 1, "{log:?}");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn somebody_logs_in_once() {
+    let (place, web) = (Place::new(), Web::start(&["login"]));
+    let client = place.client([web.entry()]);
+    let outcome = place.call(&client, "s", "echo", "").await;
+    assert!(outcome.status == Status::Failed && outcome.text.contains("`piton mcp login s`"), "{outcome:?}");
+    assert_eq!(server(&client, "s").state, ServerState::NeedsLogin);
+    assert!(!is_logged_in(&web.entry(), &place.surroundings()));
+
+    let done = logged_in(&place, &web).await;
+    assert_eq!(done.issuer, format!("http://127.0.0.1:{}", web.port));
+    assert!(is_logged_in(&web.entry(), &place.surroundings()));
+    assert_eq!(place.call(&client, "s", "echo", "").await.text, "from the web, without a header");
+    client.close().await;
+    let client = place.client([web.entry()]);
+    assert_eq!(place.call(&client, "s", "echo", "").await.status, Status::Ok, "another session knows the token");
+    client.close().await;
+
+    assert_eq!(logout(&web.entry(), &place.surroundings()), Ok(true));
+    assert_eq!(logout(&web.entry(), &place.surroundings()), Ok(false));
+    let client = place.client([web.entry()]);
+    assert!(client.ready("s").await.unwrap_err().contains("wants the user to log in"));
+    client.close().await;
+    logged_in(&place, &web).await;
+    let log = web.log().await;
+    assert_eq!(log.iter().filter(|line| *line == "register").count(), 1, "who we are is known: {log:?}");
+}
+
+#[tokio::test]
+async fn a_login_that_is_refused_says_so() {
+    let (place, web) = (Place::new(), Web::start(&["login", "denies"]));
+    let error = login(&web.entry(), &place.surroundings(), &browser).await.unwrap_err();
+    assert_eq!(error, "access was refused: access_denied: no \\u{1b}[31mway");
+}
+
+#[tokio::test]
+async fn a_token_that_has_ended_is_renewed_by_one_at_a_time() {
+    let (place, web) = (Place::new(), Web::start(&["short"]));
+    logged_in(&place, &web).await;
+    let clients: Vec<_> = (0..3).map(|_| place.client([web.entry()])).collect();
+    let call = |n: usize| place.call(&clients[n], "s", "echo", "");
+    let (a, b, c) = tokio::join!(call(0), call(1), call(2));
+    let log = web.log().await;
+    for outcome in [a, b, c] {
+        // A token may have been replaced by another session between its renewal and its use; never is somebody locked out.
+        assert!(!outcome.text.contains("piton mcp login") || outcome.status == Status::Ok, "{outcome:?}: {log:?}");
+    }
+    assert!(log.iter().any(|line| line == "refresh_token"), "{log:?}");
+    assert!(is_logged_in(&web.entry(), &place.surroundings()));
+    for client in clients {
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_renewed_wants_a_login() {
+    let (place, web) = (Place::new(), Web::start(&["rejects"]));
+    logged_in(&place, &web).await;
+    let client = place.client([web.entry()]);
+    let why = client.ready("s").await.unwrap_err();
+    assert!(why.contains("`piton mcp login s`"), "{why}");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_token_that_is_revoked_in_a_session_is_named_by_the_call() {
+    let (place, web) = (Place::new(), Web::start(&["revokes"]));
+    let client = place.client([web.entry()]);
+    let outcome = place.call(&client, "s", "echo", "").await;
+    assert!(outcome.status == Status::Failed && outcome.text.contains("`piton mcp login s`"), "{outcome:?}");
+    assert_eq!(server(&client, "s").state, ServerState::NeedsLogin);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn scopes_that_are_missing_are_asked_for_at_the_next_login() {
+    let (place, web) = (Place::new(), Web::start(&["steps"]));
+    logged_in(&place, &web).await;
+    let client = place.client([web.entry()]);
+    assert_eq!(place.call(&client, "s", "echo", "").await.status, Status::Ok);
+    let outcome = place.call(&client, "s", "write", "").await;
+    assert!(outcome.text.contains("It wants more scopes: write."), "{outcome:?}");
+    assert_eq!(place.call(&client, "s", "echo", "").await.status, Status::Ok, "the rest goes on");
+    client.close().await;
+    assert_eq!(logged_in(&place, &web).await.scopes, ["write"]);
+    let client = place.client([web.entry()]);
+    assert_eq!(place.call(&client, "s", "write", "").await.status, Status::Ok);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn no_browser_is_opened_unasked() {
+    let (place, web) = (Place::new(), Web::start(&["login"]));
+    let opened = Mutex::new(Vec::new());
+    let client = place.client([web.entry()]);
+    assert!(client.ready("s").await.is_err());
+    client.close().await;
+    let log = web.log().await;
+    assert!(log.iter().all(|line| line.ends_with("without a token")), "nobody has registered: {log:?}");
+    login(&web.entry(), &place.surroundings(), &|url: &str| {
+        opened.lock().unwrap().push(url.to_owned());
+        browser(url);
+    })
+    .await
+    .unwrap();
+    assert_eq!(opened.lock().unwrap().len(), 1);
+}
