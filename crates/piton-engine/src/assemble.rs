@@ -45,7 +45,7 @@ pub use wishes::Wishes;
 use crate::agents::Agents;
 use crate::config::trust::{self, RunTrust, repository};
 use crate::config::{Config, WebSearchTable};
-use crate::settings::{Displaced, PlanFolder, Settings};
+use crate::settings::{Displaced, PlanFolder, SandboxSettings, Settings};
 use crate::skills::Skills;
 use crate::standing::Standing;
 use brought::{Brought, RunTrusted};
@@ -105,19 +105,7 @@ pub async fn settings(
     let skills = Arc::new(skills::of_session(machine, workspace, items, notices)?);
     skills::missing(&skills, &agents, notices);
     skills::show(&skills, workspace, &mut policy.reach, sandbox.as_mut());
-    let servers = servers::of_session(
-        (machine, workspace),
-        (items, &wishes.mcp_config),
-        &config,
-        || match &sandbox {
-            None => Confinement::Model,
-            Some(sandbox) => {
-                let path = machine.var("PATH").unwrap_or_default();
-                sandbox.confinement(workspace, machine.data_dir.join("mcp"), OsStr::new(path), [], None)
-            }
-        },
-        notices,
-    )?;
+    let servers = servers_of((machine, workspace, items), wishes, &config, sandbox.as_ref(), notices)?;
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
     let mut settings = bare::settings(first, machine, workspace);
@@ -151,6 +139,24 @@ pub async fn settings(
         model_source: Some(Arc::new(switch)),
         ..settings
     })
+}
+
+/// The MCP servers of a session. Those that run in the sandbox have one of their own each, like that of commands.
+fn servers_of(
+    (machine, workspace, items): (&Machine, &Path, &[trust::Item]),
+    wishes: &Wishes,
+    config: &Config,
+    sandbox: Option<&SandboxSettings>,
+    notices: &mut Vec<Notice>,
+) -> Result<Option<Arc<dyn Servers>>, Trouble> {
+    let confinement = || match sandbox {
+        None => Confinement::Model,
+        Some(sandbox) => {
+            let path = machine.var("PATH").unwrap_or_default();
+            sandbox.confinement(workspace, machine.data_dir.join("mcp"), OsStr::new(path), [], None)
+        }
+    };
+    servers::of_session((machine, workspace), (items, &wishes.mcp_config), config, confinement, notices)
 }
 
 fn with_servers(tools: ToolSet, servers: Option<Arc<dyn Servers>>) -> ToolSet {

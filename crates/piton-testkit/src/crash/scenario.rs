@@ -65,15 +65,7 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
         Scenario::new("one tool", vec![calls([act("one")]), end.clone()], said.clone()),
         Scenario::new("eight parallel tools", vec![calls(eight), end.clone()], said.clone()),
         Scenario::new("a tool of each class", vec![calls([read, made, act("opaque")]), end.clone()], said.clone()),
-        Scenario::new(
-            "calls of a server",
-            vec![
-                calls([by_server("act", "at once"), through("act", "through")]),
-                calls([by_server("task", "a task")]),
-                end.clone(),
-            ],
-            said.clone(),
-        ),
+        of_server(&end, &said),
         Scenario {
             asks: true,
             ..Scenario::new("approval pending", vec![calls([act("asked")]), end.clone()], said.clone())
@@ -136,6 +128,13 @@ fn tree(end: &Answer, said: Vec<Say>) -> Scenario {
         ("part three", vec![says("three is done")]),
     ];
     Scenario { subagents, ..Scenario::new("a tree of subagents", replies, said) }
+}
+
+/// Calls of a server's tools: at once, through `call_tool`, and one that goes on as a task.
+fn of_server(end: &Answer, said: &[Say]) -> Scenario {
+    let at_once = calls([by_server("act", "at once"), through("act", "through")]);
+    let replies = vec![at_once, calls([by_server("task", "a task")]), end.clone()];
+    Scenario::new("calls of a server", replies, said.to_vec())
 }
 
 impl Scenario {

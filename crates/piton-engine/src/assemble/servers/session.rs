@@ -2,8 +2,8 @@
 
 use super::super::machine::Machine;
 use super::super::notice::Notice;
+use super::super::server;
 use super::super::trouble::Trouble;
-use super::super::{WEB, server};
 use super::{in_force, look};
 use crate::config::Config;
 use crate::config::trust::Item;
@@ -13,6 +13,8 @@ use piton_tools::spawn::Confinement;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Of no provider in particular: the general settings of `[http]` count.
+const NO_PROVIDER: &str = "";
 /// In the data folder: what Piton keeps of servers.
 const FOLDER: &str = "mcp";
 
@@ -43,7 +45,7 @@ pub fn surroundings(
         folder: machine.data_dir.join(FOLDER),
         env: machine.vars.clone(),
         workspace: workspace.to_owned(),
-        http: server::http_options(WEB, config, machine)?,
+        http: server::http_options(NO_PROVIDER, config, machine)?,
         confinement,
     })
 }

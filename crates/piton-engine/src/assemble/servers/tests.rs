@@ -1,3 +1,5 @@
+//! Entries of files: which count, what a mistake costs, what other programs' words mean.
+
 use super::*;
 use piton_mcp::entry::{Login, Transport};
 use std::collections::BTreeMap;
