@@ -71,22 +71,10 @@ pub(crate) enum Command {
     /// List available models
     Models(ModelsArgs),
     /// List the agents and where each comes from
-    Agent {
-        /// Show this agent in full
-        name: Option<String>,
-        /// Print one JSON object per agent
-        #[arg(long)]
-        json: bool,
-    },
+    Agent(EntryArgs),
     /// List the slash commands and where each comes from
     #[command(name = "command")]
-    Slash {
-        /// Show this command in full
-        name: Option<String>,
-        /// Print one JSON object per command
-        #[arg(long)]
-        json: bool,
-    },
+    Slash(EntryArgs),
     /// List the skills, show one, or validate one against the rules of agentskills.io
     ///
     /// A skill is a folder with a SKILL.md file, in .piton/skills, .agents/skills, .claude/skills or .opencode/skills of the
@@ -98,6 +86,9 @@ pub(crate) enum Command {
     /// in ~/.claude.json or in ~/.config/opencode/opencode.json (docs/mcp.md).
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Add, list, show, update and remove plugins: folders with agents, skills, commands, hooks and MCP servers
+    #[command(subcommand)]
+    Plugin(PluginCommand),
     /// List the presets: the loop rules of five other agents, each number with its unit and its source
     Presets {
         /// Show only this preset
@@ -212,6 +203,12 @@ pub(crate) struct RunArgs {
     /// Work in this folder instead of the current one. A resumed session stays in its own folder unless that is gone
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Use the plugin in this folder for this run (repeatable)
+    #[arg(long, value_name = "DIR", help_heading = SESSIONS)]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+    /// Agents for this run, as JSON: {"NAME": {"description": "…", "prompt": "…", "tools": ["Read"], "model": "…"}}
+    #[arg(long, value_name = "JSON", help_heading = SESSIONS)]
+    pub(crate) agents: Option<String>,
     /// Require an answer that matches this JSON Schema; the model gets two chances to repair it
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) output_schema: Option<PathBuf>,
@@ -940,6 +937,102 @@ pub(crate) struct ModelsArgs {
     /// Print one JSON object per model
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `piton agent` and `piton command`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct EntryArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<EntryCommand>,
+    /// Show this one whole
+    pub(crate) name: Option<String>,
+    /// Print one JSON object each
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `piton agent list`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum EntryCommand {
+    /// List them and where each comes from
+    List {
+        /// Show those too that another of their name comes before
+        #[arg(long)]
+        all: bool,
+        /// Print one JSON object each
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl EntryArgs {
+    /// Whether those are shown too that another comes before.
+    pub(crate) fn shows_all(&self) -> bool {
+        self.name.is_some() || matches!(self.command, Some(EntryCommand::List { all: true, .. }))
+    }
+
+    /// Whether it is for a program.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json || matches!(self.command, Some(EntryCommand::List { json: true, .. }))
+    }
+}
+
+/// `piton plugin …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginCommand {
+    /// Show what a plugin brings along, copy it, and use it from now on
+    ///
+    /// The source is a folder or the URL of a git repository, which is cloned: without submodules, and none of its hooks run.
+    /// What is copied is pinned to a hash of all its files.
+    Add {
+        /// A folder, or a URL; `URL#REF` is a branch, a tag or a commit
+        source: String,
+        /// Where the source is a marketplace: one of its plugins
+        name: Option<String>,
+        /// Add it without asking
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// List the plugins: those you added, and those that settings of Claude Code enable here
+    List {
+        /// Print one JSON object each
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a plugin: what it runs by itself, and every file with its hash
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Use a plugin that you switched off
+    Enable {
+        /// Its name
+        name: String,
+    },
+    /// Do not use a plugin, and keep it
+    Disable {
+        /// Its name
+        name: String,
+    },
+    /// Fetch a plugin anew, show what has changed, and ask
+    Update {
+        /// Its name
+        name: String,
+        /// Update it without asking
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Remove a plugin; what it keeps in its data folder stays
+    Remove {
+        /// Its name
+        name: String,
+    },
+    /// Check a plugin, or a marketplace with all its plugins
+    Validate {
+        /// Its folder
+        path: PathBuf,
+    },
 }
 
 /// `piton skill`.

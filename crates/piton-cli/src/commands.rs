@@ -15,6 +15,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod permission;
+pub(crate) mod plugin;
 pub(crate) mod presets;
 pub(crate) mod sandbox;
 pub(crate) mod sessions;

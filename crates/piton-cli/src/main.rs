@@ -19,8 +19,8 @@ mod upkeep;
 
 use crate::cli::{Cli, Command, Format};
 use crate::commands::{
-    agent, auth, command, config, context, demo, doctor, man, mcp, models, permission, presets, sandbox, sessions,
-    skill, trust, undo,
+    agent, auth, command, config, context, demo, doctor, man, mcp, models, permission, plugin, presets, sandbox,
+    sessions, skill, trust, undo,
 };
 use crate::failure::Failure;
 use crate::out::{report, view};
@@ -102,10 +102,11 @@ async fn obey(command: Command, around: &Surroundings) -> u8 {
         Command::Session(command) => Box::pin(sessions::session(command, around)).await,
         Command::Context(args) => context::context(&args, around),
         Command::Models(args) => models::models(&args, around).await,
-        Command::Agent { name, json } => agent::agents(name.as_deref(), json, around),
-        Command::Slash { name, json } => command::commands(name.as_deref(), json, around),
+        Command::Agent(args) => agent::agents(&args, around),
+        Command::Slash(args) => command::commands(&args, around),
         Command::Skill(args) => skill::skill(&args, around),
         Command::Mcp(command) => Box::pin(mcp::mcp(command, around)).await,
+        Command::Plugin(command) => plugin::plugin(command, around),
         Command::Presets { name, json } => presets::presets(name.as_deref(), json),
         Command::Auth(command) => auth::auth(command, around).await,
         Command::Permission(command) => permission::permission(command, around).await,

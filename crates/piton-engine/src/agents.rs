@@ -3,6 +3,7 @@
 
 pub mod file;
 
+use crate::skills::Skills;
 use piton_core::call::ToolSpec;
 use piton_core::configure::{BUILD, PLAN};
 use piton_core::effort::Effort;
@@ -171,6 +172,18 @@ impl Agents {
         self.0.retain(|other| other.name != agent.name);
         self.0.push(Arc::new(agent));
         self.0.sort_by(|one, other| one.name.cmp(&other.name));
+        self
+    }
+
+    /// The same, where the agents of a plugin name its skills without its name.
+    #[must_use]
+    pub fn with_skills_of_plugins(mut self, skills: &Skills) -> Self {
+        for agent in &mut self.0 {
+            let Some((plugin, _)) = agent.name.split_once(':') else { continue };
+            let own = |name: &String| Some(format!("{plugin}:{name}")).filter(|name| skills.get(name).is_some());
+            let named = agent.skills.iter().map(|name| own(name).unwrap_or_else(|| name.clone())).collect();
+            Arc::make_mut(agent).skills = named;
+        }
         self
     }
 

@@ -17,15 +17,18 @@ pub mod cloud;
 pub mod entries;
 pub mod environment;
 pub mod keys;
+pub mod plugins;
 pub mod policy;
 pub mod rules;
 pub mod sandbox;
+pub mod scope;
 pub mod secrets;
 pub mod server;
 pub mod servers;
 pub mod skills;
 pub mod sources;
 mod chosen;
+mod opencode;
 mod switch;
 
 pub(crate) mod error;
@@ -43,7 +46,7 @@ pub use trouble::Trouble;
 pub use wishes::Wishes;
 
 use crate::agents::Agents;
-use crate::config::trust::{self, RunTrust, repository};
+use crate::config::trust::{self, Item, RunTrust, repository};
 use crate::config::{Config, WebSearchTable};
 use crate::settings::{Displaced, PlanFolder, SandboxSettings, Settings};
 use crate::skills::Skills;
@@ -59,6 +62,7 @@ use piton_tools::subagent::{Subagents, TaskOutput, TaskStop};
 use piton_tools::toolset::ToolSet;
 use piton_tools::web_fetch::WebFetch;
 use piton_tools::web_search::{Endpoint, WebSearch};
+use scope::Scope;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
@@ -78,8 +82,11 @@ pub async fn settings(
     let trusted = RunTrusted::of(machine, workspace, &wishes.trust)?;
     let config = sources::of_session(machine, workspace, wishes, trusted.as_ref(), notices)?;
     let items = trusted.as_ref().map_or(&[][..], |trusted| &trusted.items);
-    let agents = agents::of_session(machine, workspace, items, notices)?;
-    let chosen = Chosen::of(&agents, (machine, workspace, items), &config, wishes, notices)?;
+    let scope = scoped(machine, workspace, &config, items, wishes)?;
+    notices.extend(scope.plugins.notices());
+    let skills = skills::of_session(&scope, notices)?;
+    let agents = agents::of_session(&scope, notices)?.with_skills_of_plugins(&skills);
+    let chosen = Chosen::of(&agents, &scope, &config, wishes, notices)?;
     let (mut policy, mut sandbox) = policy::of_session(&config, machine, wishes, notices)?;
     let displaced = chosen.set_mode(&mut policy, &config, wishes, sandbox.is_some());
     let standing = Standing::in_folder(&machine.data_dir);
@@ -98,13 +105,13 @@ pub async fn settings(
     let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
     let all = models.iter().chain(&titles).chain(&summaries);
     let env_of_hooks = Arc::new(keys::left_for_hooks(all, &config, machine));
-    let hooks = hooks::hooks(wishes, (&config, items), &env_of_hooks, machine, workspace, notices)?;
+    let hooks = hooks::hooks(wishes, &config, &env_of_hooks, &scope, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
-    let skills = Arc::new(skills::of_session(machine, workspace, items, notices)?);
     skills::missing(&skills, &agents, notices);
-    skills::show(&skills, workspace, &mut policy.reach, sandbox.as_mut());
+    let skills = Arc::new(skills);
+    skills::show(&skills, &scope, &mut policy.reach, sandbox.as_mut());
     let servers = servers_of((machine, workspace, items), wishes, &config, sandbox.as_ref(), notices)?;
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
@@ -121,7 +128,7 @@ pub async fn settings(
         secrets: secrets::known_at_start(&config, machine, wishes, notices),
         tools: with_servers(tools_of(settings.tools.clone(), (&agents, &skills), &config, machine)?, servers.clone()),
         agents: Arc::new(agents),
-        commands: Some(commands::of_session(machine, workspace, items, (&skills, servers), notices)?),
+        commands: Some(commands::of_session(&scope, (&skills, servers), notices)?),
         skills,
         agent: chosen.agent,
         displaced: Displaced { mode: displaced, models: displaced_models },
@@ -164,6 +171,23 @@ fn with_servers(tools: ToolSet, servers: Option<Arc<dyn Servers>>) -> ToolSet {
         Some(servers) => tools.with_servers(servers),
         None => tools,
     }
+}
+
+/// Where a session of this client's looks for entries. What the configuration has to say of itself is not repeated here.
+pub fn scope(machine: &Machine, workspace: &Path, wishes: &Wishes) -> Result<Scope, AssembleError> {
+    let config = sources::of_workspace(machine, workspace, &wishes.flags, &mut Vec::new())?;
+    scoped(machine, workspace, &config, &[], wishes)
+}
+
+fn scoped(
+    machine: &Machine,
+    workspace: &Path,
+    config: &Config,
+    trusted: &[Item],
+    wishes: &Wishes,
+) -> Result<Scope, AssembleError> {
+    let scope = Scope::new(machine, workspace, config, trusted, &wishes.plugin_dirs)?;
+    Ok(scope.with_agents(wishes.agents.clone()))
 }
 
 /// Where plans are kept: in the repository, where the user trusts what that brings along.

@@ -2,7 +2,7 @@
 //!
 //! Whoever assembles a session gives it [`Commands`]; the driver asks them when a prompt says one.
 
-use crate::front_matter::{fields, line, list, word};
+use crate::front_matter::{fields, line, list, located, word};
 use crate::spelling::nearest;
 use piton_core::hidden;
 use piton_core::template::{self, Piece, Places};
@@ -136,20 +136,51 @@ impl Command {
             ..Self::default()
         };
         for (field, value) in &fields(text)? {
-            match field.as_str() {
-                "description" => command.description = line(&word(field, value)?, DESCRIPTION_CHARS),
-                "argument-hint" => command.hint = hint(field, value)?,
-                "arguments" => {
-                    command.places.names =
-                        list(field, value)?.iter().map(|name| name.trim_matches(['<', '>']).to_owned()).collect();
-                }
-                other => command.unknown.push(line(other, HINT_CHARS)),
+            command.known(field, value).map_err(|why| located(text, field, &why))?;
+        }
+        command.describe();
+        Ok(command)
+    }
+
+    /// Takes in a field, or names it where it means nothing here.
+    fn known(&mut self, field: &str, value: &Value) -> Result<(), String> {
+        match field {
+            "description" => self.description = line(&word(field, value)?, DESCRIPTION_CHARS),
+            "argument-hint" => self.hint = hint(field, value)?,
+            "arguments" => {
+                self.places.names =
+                    list(field, value)?.iter().map(|name| name.trim_matches(['<', '>']).to_owned()).collect();
             }
+            other => self.unknown.push(line(other, HINT_CHARS)),
         }
-        if command.description.is_empty() {
-            let first = template.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-            command.description = line(first.trim_start_matches('#'), DESCRIPTION_CHARS);
+        Ok(())
+    }
+
+    /// Without a description, its first line is one.
+    fn describe(&mut self) {
+        if self.description.is_empty() {
+            let first = self.template.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+            self.description = line(first.trim_start_matches('#'), DESCRIPTION_CHARS);
         }
+    }
+
+    /// Reads one that stands in a table by its name, with its `template`.
+    pub fn of_table(file: &Path, called: &str, said: &Value) -> Result<Self, String> {
+        let Value::Object(fields) = said else { return Err("a list of fields is wanted".to_owned()) };
+        let Some(template) = fields.get("template").and_then(Value::as_str) else {
+            return Err("template: a text is wanted".to_owned());
+        };
+        let (template, _) = hidden::strip(template);
+        let mut command = Self {
+            name: name(Path::new(""), Path::new(&format!("{called}.md")))?,
+            template: template.into_owned(),
+            file: file.to_owned(),
+            ..Self::default()
+        };
+        for (field, value) in fields.iter().filter(|(field, _)| *field != "template") {
+            command.known(field, value)?;
+        }
+        command.describe();
         Ok(command)
     }
 

@@ -105,6 +105,9 @@ pub struct Config {
     /// What is adopted from Claude Code.
     #[serde(default)]
     pub claude: ClaudeTable,
+    /// What is adopted from OpenCode.
+    #[serde(default)]
+    pub opencode: OpenCodeTable,
     /// Checks that must pass before a turn ends.
     #[serde(default)]
     pub check: ChecksTable,
@@ -527,6 +530,27 @@ pub struct ClaudeTable {
     /// Whether the permission rules of its settings hold: of `~/.claude/settings.json` all of them, of the repository's those that
     /// forbid or ask, trusted or not. They do where nothing is said.
     pub permissions: Option<bool>,
+    /// Whether the agents in its folders are read. They are where nothing is said, and so with what follows.
+    pub agents: Option<bool>,
+    /// Whether its skills are.
+    pub skills: Option<bool>,
+    /// Whether its commands are.
+    pub commands: Option<bool>,
+    /// Whether the plugins count that its settings enable and that lie in a folder here.
+    pub plugins: Option<bool>,
+}
+
+/// The `[opencode]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
+#[schemars(rename = "OpenCode")]
+#[serde(deny_unknown_fields)]
+pub struct OpenCodeTable {
+    /// Whether the agents in its folders and in `opencode.json` are read. They are where nothing is said, and so with what follows.
+    pub agents: Option<bool>,
+    /// Whether its skills are.
+    pub skills: Option<bool>,
+    /// Whether its commands are, those in `opencode.json` too.
+    pub commands: Option<bool>,
 }
 
 /// The `[check]` table.

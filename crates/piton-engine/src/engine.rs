@@ -11,10 +11,11 @@ use crate::family::Kin;
 use crate::firewall;
 use crate::fork::{self, ForkError};
 use crate::handle::{Handles, Here, Line};
+use crate::in_process::{EnginePlugin, OrderError, Registered, Running};
 use crate::inbox::Inbox;
 use crate::prompt::Prompts;
 use crate::store::sqlite::index::{Index, IndexError};
-use crate::store::sqlite::{SessionDir, SqliteStore};
+use crate::store::sqlite::{SessionDir, SqliteStore, has_run_nothing, is_held};
 use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
 use crate::worktree::Worktree;
 use async_trait::async_trait;
@@ -23,7 +24,9 @@ use piton_core::event::{Event, Origin, Record};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::turn;
 use piton_tools::ledger::FileLedger;
+use piton_tools::private;
 use piton_tools::snapshot::{self, SnapshotError, Snapshots};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::Instrument;
@@ -42,6 +45,7 @@ pub struct Engine {
     world: World,
     /// The sessions that are open in this process, for [`Engine::attach`].
     handles: Arc<Handles>,
+    plugins: Registered,
 }
 
 impl Engine {
@@ -53,7 +57,13 @@ impl Engine {
 
     /// The same over another store; what a store does not hold, such as snapshots, is in the data folder.
     pub fn over(store: Arc<dyn Store>, data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), store, world: World::system(), handles: Arc::default() }
+        Self {
+            data_dir: data_dir.into(),
+            store,
+            world: World::system(),
+            handles: Arc::default(),
+            plugins: Registered::default(),
+        }
     }
 
     /// The store that holds its sessions.
@@ -71,6 +81,19 @@ impl Engine {
         Self { world, ..self }
     }
 
+    /// The same with a plugin. It begins with [`Engine::start`].
+    #[must_use]
+    pub fn plugin(mut self, plugin: impl EnginePlugin + 'static) -> Self {
+        self.plugins.add(Arc::new(plugin));
+        self
+    }
+
+    /// Begins the plugins, each after those that it depends on. What they bring is added to the settings of a session by
+    /// [`Running::add_to`].
+    pub async fn start(&self) -> Result<Running, OrderError> {
+        self.plugins.start().await
+    }
+
     /// Its clock and randomness.
     pub fn world(&self) -> &World {
         &self.world
@@ -84,6 +107,11 @@ impl Engine {
     /// Where sessions lie, one folder each.
     pub fn sessions_dir(&self) -> PathBuf {
         self.data_dir.join("sessions")
+    }
+
+    /// Where sessions lie that were thrown away.
+    pub(crate) fn trash_dir(&self) -> PathBuf {
+        self.data_dir.join("trash")
     }
 
     /// The folder of one session.
@@ -256,6 +284,21 @@ impl Engine {
         handle
     }
 
+    /// Puts aside what a power cut has left of a session that has run nothing: into the trash, since what is damaged may hold words.
+    fn put_aside(&self, id: &SessionId) -> bool {
+        /// More power cuts than anybody has.
+        const MOST: u32 = 100;
+        let left = self.session_dir(id);
+        if is_held(&left) || !has_run_nothing(&left) {
+            return false;
+        }
+        let trash = self.trash_dir();
+        let names = (0..MOST).map(|cut| if cut == 0 { id.clone() } else { SessionId(format!("{id}_{cut}")) });
+        let aside = names.map(|name| SessionDir::new(&trash, &name)).find(|aside| !aside.root().exists());
+        let made = private::make_folder(&trash).is_ok();
+        aside.is_some_and(|aside| made && fs::rename(left.root(), aside.root()).is_ok())
+    }
+
     /// Who opens a journal here.
     pub(crate) fn opening(&self, shares_runtime: bool) -> Opening {
         Opening::in_world(&self.world, shares_runtime)
@@ -278,16 +321,23 @@ impl Opens for Engine {
                 return Err(EngineError::NotAtWork(child.clone()));
             }
         }
-        match self.attach_as(child, settings.clone(), kin.clone()).await {
-            Err(EngineError::Journal(StoreError::NotFound { .. })) if may_begin && !goes_on => {
-                let handle =
-                    self.create_as(child.clone(), Some(parent.clone()), workspace, settings, kin.clone()).await?;
-                // For people who look at it later; it need not wait for that.
-                drop(handle.ask(Request::Rename { title: order.title.clone() }));
-                Ok(handle)
-            }
-            opened => opened,
+        let found = self.attach_as(child, settings.clone(), kin.clone()).await;
+        let is_nothing =
+            matches!(&found, Err(EngineError::Journal(StoreError::NotFound { .. } | StoreError::Damaged { .. })));
+        if !is_nothing || !may_begin || *goes_on {
+            return found;
         }
+        let create = || self.create_as(child.clone(), Some(parent.clone()), workspace, settings.clone(), kin.clone());
+        // A process that was killed before its first commit has left a folder in which nothing is recorded, and the id is free; a
+        // power cut leaves one that cannot be read.
+        let handle = match create().await {
+            Err(EngineError::Journal(StoreError::Taken { .. })) if self.put_aside(child) => create().await?,
+            Err(EngineError::Journal(StoreError::Taken { .. })) => return found,
+            created => created?,
+        };
+        // For people who look at it later; it need not wait for that.
+        drop(handle.ask(Request::Rename { title: order.title.clone() }));
+        Ok(handle)
     }
 
     fn worktree(&self, order: &Order) -> Worktree {

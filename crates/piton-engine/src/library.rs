@@ -218,7 +218,7 @@ impl Engine {
 
 /// Where sessions lie that were thrown away.
 pub fn trash_dir(engine: &Engine) -> PathBuf {
-    engine.data_dir().join("trash")
+    engine.trash_dir()
 }
 
 /// The list of what was thrown away.

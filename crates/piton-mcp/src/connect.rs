@@ -36,6 +36,8 @@ const PROBE: Duration = Duration::from_secs(1);
 const PROBE_FAR: Duration = Duration::from_secs(5);
 /// The largest message that is read.
 const MOST_MESSAGE_BYTES: usize = 16 << 20;
+/// How long a server may take to take an answer of ours.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pages of one list.
 const MOST_PAGES: usize = 50;
 /// How long one page of a list may take.
@@ -133,6 +135,9 @@ impl Connector {
         config.custom_headers = sent(headers)?;
         config.max_sse_event_size = MOST_MESSAGE_BYTES;
         config.max_json_response_size = MOST_MESSAGE_BYTES;
+        // An answer of ours that is given up leaves the server waiting for it for ever.
+        config.control_request_timeout = REPLY_TIMEOUT;
+        config.session_recovery_timeout = REPLY_TIMEOUT;
         let has_own_key = config.custom_headers.keys().any(|name| name == "authorization");
         let tokens = Tokens::of(&self.around, url);
         let shaken = if !has_own_key && tokens.are_there() {
@@ -225,13 +230,13 @@ async fn shake_hands<T: Transport<RoleClient> + 'static>(
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
         },
     };
-    let is_modern = Arc::new(AtomicBool::new(false));
+    let may_be_modern = Arc::new(AtomicBool::new(false));
     let probe = if era.is_none() { probe } else { Duration::from_secs(3_600) };
-    let transport = Probe::new(transport, probe, Arc::clone(&is_modern));
+    let transport = Probe::new(transport, probe, Arc::clone(&may_be_modern));
     let serving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(host.clone().serve_with_lifecycle(transport, mode));
     let served = serving.await;
     served.map_err(|error| match &error {
-        _ if is_modern.load(Relaxed) => Shaken::Other(ConnectError::IsModern),
+        _ if may_be_modern.load(Relaxed) => Shaken::Other(ConnectError::IsModern),
         // Whatever that is, it is no answer of a modern server.
         ClientInitializeError::ExpectedInitResult(_) if era.is_none() => Shaken::Other(ConnectError::IsLegacy),
         _ => Shaken::Error(Box::new(error)),

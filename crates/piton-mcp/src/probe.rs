@@ -1,10 +1,10 @@
 //! Finds out in a second which era of the protocol a server speaks.
 //!
 //! A legacy server should refuse `server/discover`; some ignore it. Then this transport answers in the server's place, and the
-//! handshake goes on as with a server that refuses. An answer that comes later is not passed on, but remembered: a server that
-//! starts slowly may be a modern one after all.
+//! handshake goes on as with a server that refuses. An answer that comes later is not passed on. Where the handshake fails then, the
+//! server is asked once more, with all the time that it has to start: one that starts slowly may be a modern one after all.
 
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage, ServerResult};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::sync::Arc;
@@ -18,13 +18,21 @@ pub(crate) struct Probe<T> {
     limit: Duration,
     asked: Option<(RequestId, Instant)>,
     given_up: Option<RequestId>,
-    is_modern: Arc<AtomicBool>,
+    may_be_modern: Arc<AtomicBool>,
 }
 
 impl<T> Probe<T> {
-    /// `is_modern` is set when the server turns out to be a modern one after all.
-    pub(crate) fn new(inner: T, limit: Duration, is_modern: Arc<AtomicBool>) -> Self {
-        Self { inner, limit, asked: None, given_up: None, is_modern }
+    /// `may_be_modern` is set when the server did not answer in time: it may be a modern one after all, and is for sure where
+    /// its answer comes late.
+    pub(crate) fn new(inner: T, limit: Duration, may_be_modern: Arc<AtomicBool>) -> Self {
+        Self { inner, limit, asked: None, given_up: None, may_be_modern }
+    }
+
+    fn give_up(&mut self) {
+        if let Some((id, _)) = self.asked.take() {
+            self.given_up = Some(id);
+            self.may_be_modern.store(true, Relaxed);
+        }
     }
 
     /// Whether this is the answer to what nobody waits for any longer.
@@ -34,15 +42,7 @@ impl<T> Probe<T> {
             ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
             ServerJsonRpcMessage::Request(_) | ServerJsonRpcMessage::Notification(_) => None,
         };
-        if id.is_none() || id != self.given_up.as_ref() {
-            return false;
-        }
-        if let ServerJsonRpcMessage::Response(response) = message
-            && matches!(response.result, ServerResult::DiscoverResult(_))
-        {
-            self.is_modern.store(true, Relaxed);
-        }
-        true
+        id.is_some() && id == self.given_up.as_ref()
     }
 }
 
@@ -53,10 +53,15 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Probe<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        if let ClientJsonRpcMessage::Request(request) = &item
-            && matches!(request.request, ClientRequest::DiscoverRequest(_))
-        {
-            self.asked = Some((request.id.clone(), Instant::now() + self.limit));
+        if let ClientJsonRpcMessage::Request(request) = &item {
+            match &request.request {
+                ClientRequest::DiscoverRequest(_) => {
+                    self.asked = Some((request.id.clone(), Instant::now() + self.limit));
+                }
+                // Somebody above has less patience.
+                ClientRequest::InitializeRequest(_) => self.give_up(),
+                _ => {}
+            }
         }
         self.inner.send(item)
     }
@@ -69,7 +74,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Probe<T> {
                     Ok(message) => message?,
                     Err(_) => {
                         let id = id.clone();
-                        (self.asked, self.given_up) = (None, Some(id.clone()));
+                        self.give_up();
                         let silent = ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "no answer", None);
                         return Some(ServerJsonRpcMessage::error(silent, Some(id)));
                     }

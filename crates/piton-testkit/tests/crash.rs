@@ -15,6 +15,8 @@ const LEAST_RUNS: usize = 10_000;
 /// Of one seed; a commit has two points there, and a write to a file none.
 const LEAST_RUNS_IN_MEMORY: usize = 500;
 
+const TREE: &str = "a tree of subagents";
+
 fn scenario(name: &str) -> Scenario {
     crash::scenarios(1).into_iter().find(|scenario| scenario.name == name).unwrap()
 }
@@ -32,14 +34,25 @@ fn check_found(violations: &[String], invariants: &[&str]) {
 
 #[test]
 fn whatever_crashes_wherever_nothing_is_lost_and_nothing_happens_twice() {
+    // A tree has as many points as all others together, and a test of its own.
     let sweeps: Vec<Sweep> = SEEDS
         .flat_map(|seed| crash::scenarios(seed).into_iter().map(move |scenario| (seed, scenario)))
+        .filter(|(_, scenario)| scenario.name != TREE)
         .map(|(seed, scenario)| crash::sweep(&scenario, seed, Planted::Nothing))
         .collect();
     let violations: Vec<&String> = sweeps.iter().flat_map(|sweep| &sweep.violations).collect();
     assert!(violations.is_empty(), "{} violations: {:#?}", violations.len(), &violations[..violations.len().min(10)]);
     let runs: usize = sweeps.iter().flat_map(|sweep| &sweep.rows).map(|row| row.runs).sum();
     assert!(runs >= LEAST_RUNS, "only {runs} runs");
+}
+
+#[test]
+fn of_a_tree_every_subagent_is_called_once_and_answers_once_wherever_it_crashes() {
+    let sweep = crash::sweep(&scenario(TREE), 1, Planted::Nothing);
+    let violations = &sweep.violations;
+    assert!(violations.is_empty(), "{} violations: {:#?}", violations.len(), &violations[..violations.len().min(10)]);
+    let runs: usize = sweep.rows.iter().map(|row| row.runs).sum();
+    assert!(runs >= 200, "only {runs} runs");
 }
 
 #[test]

@@ -11,7 +11,8 @@ use piton_core::event::{Direction, Event, Record};
 use piton_core::permission::PermissionMode;
 use piton_engine::agents::Agent;
 use piton_engine::assemble::entries::State;
-use piton_engine::assemble::{agents, commands, skills};
+use piton_engine::assemble::scope::Scope as Place;
+use piton_engine::assemble::{self, agents, commands, skills};
 use piton_engine::store::sqlite::index::Query;
 use piton_tui::commands::Command;
 use piton_tui::face::Input;
@@ -82,9 +83,14 @@ impl Chat<'_> {
         }
     }
 
+    /// Where agents, skills and commands are looked for.
+    fn scope(&self) -> Result<Place> {
+        Ok(assemble::scope(&self.around.machine, self.folder(), &self.wishes)?)
+    }
+
     /// The agents that can run the session.
     fn pick_agent(&mut self) {
-        let found = agents::look(&self.around.machine, self.folder(), &[]);
+        let found = self.scope().and_then(|scope| Ok(agents::look(&scope)?));
         let found = match found.context("the agents cannot be looked up") {
             Ok(found) => found,
             Err(error) => return self.fail(&error),
@@ -128,7 +134,11 @@ impl Chat<'_> {
     /// A command that the repository or the user has written.
     async fn own_command(&mut self, name: &str, words: &str) {
         // It takes no session to see that there is none.
-        match commands::is_there(name, &self.around.machine, self.folder()) {
+        let scope = match self.scope() {
+            Ok(scope) => scope,
+            Err(error) => return self.fail(&error.context("the commands cannot be looked up")),
+        };
+        match commands::is_there(name, &scope) {
             Ok(()) => self.say(Prompt { command: Some(name.to_owned()), ..Prompt::new(words) }).await,
             Err(error) => self.warn(format!("/{name}: {error}")),
         }
@@ -137,7 +147,8 @@ impl Chat<'_> {
     /// The commands of the repository's and the user's, for the palette.
     pub(super) fn offer_commands(&self) {
         // Where they cannot be looked up, saying one tells why.
-        let all = commands::look(&self.around.machine, self.folder(), &[]).unwrap_or_default();
+        let Ok(scope) = self.scope() else { return };
+        let all = commands::look(&scope).unwrap_or_default();
         let offered = all.into_iter().filter_map(|found| {
             let command = found.read.as_ref().ok()?;
             let does = match found.state {
@@ -149,7 +160,7 @@ impl Chat<'_> {
             Some(Command { name: command.name.clone(), takes: command.hint.clone(), does, from: view::clean(&folder) })
         });
         let mut offered: Vec<Command> = offered.collect();
-        let all = skills::look(&self.around.machine, self.folder(), &[]).unwrap_or_default();
+        let all = skills::look(&scope).unwrap_or_default();
         offered.extend(all.into_iter().filter(|found| found.state == State::InForce).filter_map(|found| {
             let skill = found.read.ok()?.skill;
             let (name, does) = (skill.name().to_owned(), skill.given.description.clone());

@@ -1,5 +1,6 @@
 //! `piton agent`: who can run a session or be called by the tool `task`, where each comes from, and why one is not in force.
 
+use crate::cli::EntryArgs;
 use crate::failure::{Result, bail};
 use crate::out::view;
 use crate::settings;
@@ -9,16 +10,21 @@ use piton_engine::agents::Agent;
 use piton_engine::agents::file::Read;
 use piton_engine::assemble::agents::{Found, look};
 use piton_engine::assemble::entries::State;
+use piton_engine::assemble::{self, Wishes};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// Lists all of them, or shows one.
-pub(crate) fn agents(name: Option<&str>, as_json: bool, around: &Surroundings) -> Result<u8> {
+pub(crate) fn agents(args: &EntryArgs, around: &Surroundings) -> Result<u8> {
+    let (name, as_json, shows_all) = (args.name.as_deref(), args.is_json(), args.shows_all());
     let workspace = around.workspace(None)?;
-    let all = look(&around.machine, &workspace, &[])?;
+    let all = look(&assemble::scope(&around.machine, &workspace, &Wishes::default())?)?;
     let config = settings::of_workspace(around, &workspace, &[])?;
     let default = config.agent.as_deref().unwrap_or(BUILD);
-    let is_meant = |found: &&Found| name.is_none_or(|name| called(found) == Some(name));
+    let is_meant = |found: &&Found| match name {
+        Some(name) => called(found) == Some(name),
+        None => shows_all || found.state != State::Shadowed,
+    };
     let chosen: Vec<&Found> = all.iter().filter(is_meant).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = all.iter().filter_map(called).collect();

@@ -1,21 +1,24 @@
 //! `piton command`: the slash commands that there are, where each comes from, and why one is not in force.
 
+use crate::cli::EntryArgs;
 use crate::failure::{Result, bail};
 use crate::out::view;
 use crate::surroundings::Surroundings;
 use piton_core::{hidden, template};
 use piton_engine::assemble::commands::look;
-use piton_engine::assemble::entries::Found;
+use piton_engine::assemble::entries::{Found, State};
+use piton_engine::assemble::{self, Wishes};
 use piton_engine::commands::Command;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// Lists all of them, or shows those of one name.
-pub(crate) fn commands(name: Option<&str>, as_json: bool, around: &Surroundings) -> Result<u8> {
-    let all = look(&around.machine, &around.workspace(None)?, &[])?;
-    let name = name.map(|name| name.trim_start_matches('/'));
+pub(crate) fn commands(args: &EntryArgs, around: &Surroundings) -> Result<u8> {
+    let (as_json, shows_all) = (args.is_json(), args.shows_all());
+    let all = look(&assemble::scope(&around.machine, &around.workspace(None)?, &Wishes::default())?)?;
+    let name = args.name.as_deref().map(|name| name.trim_start_matches('/'));
     let is_meant = |found: &&Found<Command>| match (name, &found.read) {
-        (None, _) => true,
+        (None, _) => shows_all || found.state != State::Shadowed,
         (Some(name), Ok(command)) => command.name == name || command.short() == name,
         (Some(_), Err(_)) => false,
     };

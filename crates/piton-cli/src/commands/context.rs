@@ -9,7 +9,7 @@ use piton_core::message::Part;
 use piton_core::model::Request;
 use piton_core::policy::Policy;
 use piton_core::tokens::Family;
-use piton_engine::assemble::{agents, catalogue, rules, skills, sources, tools_of};
+use piton_engine::assemble::{self, Wishes, agents, catalogue, rules, skills, sources, tools_of};
 use piton_engine::config::Config;
 use piton_engine::context::{self, Instructions, References, instructions_note};
 use piton_engine::engine::Settings;
@@ -106,8 +106,9 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
 
 /// The tools of a session in this workspace, with the agents and skills that are in force there.
 fn tools(tools: ToolSet, workspace: &Path, config: &Config, around: &Surroundings) -> Result<ToolSet> {
-    let agents = agents::of_session(&around.machine, workspace, &[], &mut Vec::new())?;
-    let skills = skills::of_session(&around.machine, workspace, &[], &mut Vec::new())?;
+    let scope = assemble::scope(&around.machine, workspace, &Wishes::default())?;
+    let skills = skills::of_session(&scope, &mut Vec::new())?;
+    let agents = agents::of_session(&scope, &mut Vec::new())?.with_skills_of_plugins(&skills);
     Ok(tools_of(tools, (&agents, &skills), config, &around.machine)?)
 }
 

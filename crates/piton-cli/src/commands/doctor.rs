@@ -4,10 +4,11 @@ use crate::failure::Result;
 use crate::out::view;
 use crate::settings;
 use crate::surroundings::Surroundings;
-use piton_engine::assemble::entries::State;
+use piton_engine::assemble::entries::{Entry, Found, State};
 use piton_engine::assemble::keys::{self, Place};
+use piton_engine::assemble::plugins::PluginState;
 use piton_engine::assemble::servers::{FoundServer, ServerState, look};
-use piton_engine::assemble::{AssembleError, Machine, cloud, sandbox, server};
+use piton_engine::assemble::{self, AssembleError, Machine, Wishes, agents, cloud, commands, sandbox, server, skills};
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
 use piton_engine::hooks::HookTable;
@@ -42,6 +43,7 @@ pub(crate) async fn doctor(around: &Surroundings) -> Result<u8> {
     }
     claude(&config, around);
     mcp_servers(around);
+    shadowed(around);
     match sandbox::available(&around.machine, config.sandbox.backend.unwrap_or_default()) {
         Ok(found) => {
             let without = found.without.map_or_else(String::new, |why| format!(" (no stronger one: {why})"));
@@ -170,6 +172,37 @@ fn data_folder(folder: &Path) -> bool {
     written.is_ok()
 }
 
+/// Agents, skills and commands that another of their name comes before, and plugins that are not used.
+fn shadowed(around: &Surroundings) {
+    let Ok(workspace) = around.workspace(None) else { return };
+    // What is wrong with the configuration is said above.
+    let Ok(scope) = assemble::scope(&around.machine, &workspace, &Wishes::default()) else { return };
+    fn name<E: Entry>(found: &Found<E>) -> Option<&str> {
+        found.read.as_ref().ok().map(Entry::name)
+    }
+    fn tell<E: Entry>(all: &[Found<E>]) {
+        for found in all.iter().filter(|found| found.state == State::Shadowed && found.at.is_some()) {
+            let first = all.iter().find(|other| other.state == State::InForce && name(other) == name(found));
+            let file = |found: &Found<E>| {
+                found.file().map_or_else(String::new, |file| view::clean(&file.display().to_string()))
+            };
+            let what = E::PLACES.kind.words(1);
+            let by = first.map(file).unwrap_or_default();
+            line(
+                "shadowed",
+                &format!("the {what} {} of {}, by {by}", view::clean(name(found).unwrap_or_default()), file(found)),
+            );
+        }
+    }
+    tell(&agents::look(&scope).unwrap_or_default());
+    tell(&skills::look(&scope).unwrap_or_default());
+    tell(&commands::look(&scope).unwrap_or_default());
+    for found in scope.plugins.found.iter().filter(|found| found.state != PluginState::InForce) {
+        let root = view::clean(&found.root.display().to_string());
+        line("plugin", &format!("{} of {root}: {}", view::clean(&found.named), found.state.word()));
+    }
+}
+
 /// What Claude Code would read here and Piton does not.
 fn claude(config: &Config, around: &Surroundings) {
     let home = around.machine.var("HOME").map(PathBuf::from);
@@ -187,6 +220,7 @@ fn claude(config: &Config, around: &Surroundings) {
                 "$schema" => true,
                 "hooks" => config.claude.hooks,
                 "permissions" => takes_rules,
+                "enabledPlugins" | "extraKnownMarketplaces" => config.claude.plugins.unwrap_or(true),
                 _ => false,
             };
             let mut keys: Vec<_> = settings.keys().filter(|key| !is_used(key)).map(|key| view::clean(key)).collect();

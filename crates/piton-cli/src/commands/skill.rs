@@ -7,6 +7,7 @@ use crate::out::view;
 use crate::surroundings::Surroundings;
 use piton_engine::assemble::entries::State;
 use piton_engine::assemble::skills::{Found, look};
+use piton_engine::assemble::{self, Wishes};
 use piton_engine::skills::file::Read;
 use piton_engine::skills::validate;
 use piton_engine::skills::{Fork, Skill};
@@ -25,7 +26,7 @@ pub(crate) fn skill(args: &SkillArgs, around: &Surroundings) -> Result<u8> {
 }
 
 fn found(around: &Surroundings) -> Result<Vec<Found>> {
-    Ok(look(&around.machine, &around.workspace(None)?, &[])?)
+    Ok(look(&assemble::scope(&around.machine, &around.workspace(None)?, &Wishes::default())?)?)
 }
 
 fn list(all: bool, as_json: bool, around: &Surroundings) -> Result<u8> {

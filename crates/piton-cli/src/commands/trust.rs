@@ -72,6 +72,7 @@ fn show(brought: &BroughtItem) {
         Kind::Command => ", a slash command",
         Kind::Skill => ", a skill",
         Kind::Server => ", an MCP server",
+        Kind::Plugin => ", a plugin",
         Kind::Hooks => ", hooks (run only with [claude] hooks = true in your configuration)",
     };
     // Indented, so that no line of it stands where ours do.
@@ -104,7 +105,7 @@ fn readable(item: &Item, text: &str) -> String {
         serde_json::to_string_pretty(&value).ok()
     };
     match item.kind {
-        Kind::Settings | Kind::Agent | Kind::Command | Kind::Skill | Kind::Server => None,
+        Kind::Settings | Kind::Agent | Kind::Command | Kind::Skill | Kind::Server | Kind::Plugin => None,
         Kind::Hooks => parsed(),
     }
     .unwrap_or_else(|| text.to_owned())

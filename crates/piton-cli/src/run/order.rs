@@ -14,7 +14,7 @@ use crate::run::wishes::wishes;
 use crate::surroundings::Surroundings;
 use piton_core::client::{Prompt, Request};
 use piton_core::ids::SessionId;
-use piton_engine::assemble::{Wishes, commands};
+use piton_engine::assemble::{self, Wishes, commands};
 use piton_engine::engine::Engine;
 use std::path::PathBuf;
 
@@ -59,14 +59,16 @@ pub(crate) fn resolve(args: &RunArgs, engine: &Engine, around: &Surroundings) ->
     let prompt = match &args.command {
         Some(name) => {
             let words = args.prompt.as_deref().unwrap_or_default();
-            // Before a session begins for it.
-            commands::is_there(name, &around.machine, &workspace)?;
             Some(Prompt { command: Some(name.clone()), ..Prompt::new(words) })
         }
         None => task::of(args, around)?,
     };
     let resumed = find::to_resume(args.resume.as_deref(), args.r#continue, engine, &workspace, around)?;
     let wishes = wishes(args, resumed.is_some(), around)?;
+    if let Some(name) = &args.command {
+        // Before a session begins for it.
+        commands::is_there(name, &assemble::scope(&around.machine, &workspace, &wishes)?)?;
+    }
     let input = match args.input_format {
         InputFormat::StreamJson => Input::open(prompt),
         InputFormat::Text => Input::once(prompt),

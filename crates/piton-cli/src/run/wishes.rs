@@ -2,16 +2,16 @@
 
 use crate::cassettes::CASSETTES;
 use crate::cli::{Format, InputFormat, RunArgs};
-use crate::failure::{Context, Result, ensure};
+use crate::failure::{Context, Failure, Result, ensure};
 use crate::surroundings::Surroundings;
 use piton_core::configure::Configure;
 use piton_core::permission::PermissionMode;
-use piton_engine::assemble::Wishes;
+use piton_engine::assemble::{Wishes, agents};
 use piton_engine::hooks::OutputSchema;
 use piton_tools::private;
 use piton_tools::regular;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The wishes for a session that begins or goes on.
@@ -30,11 +30,21 @@ pub(crate) fn wishes(args: &RunArgs, goes_on: bool, around: &Surroundings) -> Re
         no_redact: args.no_redact,
         trust: args.trust.clone().unwrap_or_default(),
         mcp_config: args.mcp_config.clone(),
+        plugin_dirs: args.plugin_dir.iter().map(|dir| folder(dir)).collect::<Result<_>>()?,
+        agents: match &args.agents {
+            Some(json) => agents::described(json).map_err(|why| Failure::usage(format!("--agents: {why}")))?,
+            None => Vec::new(),
+        },
         output_schema: args.output_schema.as_deref().map(schema).transpose()?.map(Arc::new),
         tape: args.record.as_deref().map(|path| tape(path, goes_on)).transpose()?,
         cassettes: CASSETTES,
         had: Configure::default(),
     })
+}
+
+/// A plugin's folder, absolute: the session may work elsewhere.
+fn folder(dir: &Path) -> Result<PathBuf> {
+    dir.canonicalize().with_context(|| format!("--plugin-dir {}", dir.display()))
 }
 
 fn schema(path: &Path) -> Result<OutputSchema> {

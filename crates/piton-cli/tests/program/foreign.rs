@@ -190,3 +190,122 @@ fn what_a_repository_wants_asked_lifts_no_ban_of_yours() {
     let stage = stage.with_config("[permission]\n\"bash(ls *)\" = \"deny\"\n");
     assert_eq!(check(&stage, "ls -l").0, 3);
 }
+
+/// What a repository set up for OpenCode says in its configuration.
+const OPENCODE: [(&str, &str); 3] = [
+    (".git/HEAD", "ref: refs/heads/main\n"),
+    (
+        "opencode.jsonc",
+        r#"{
+            // Agents and commands
+            "$schema": "https://opencode.ai/config.json",
+            "agent": {
+                "writer": {"description": "Writes manuals", "mode": "subagent", "prompt": "{file:./prompts/writer.txt}", "tools": {"bash": false}},
+                "wrong": {"permission": {"bash": "maybe"}},
+            },
+            "command": {
+                "make": {"template": "Make $1 of $2. !`echo from $1`", "description": "Makes it"},
+                "bad": {"description": "no template"}, /* the last */
+            },
+        }"#,
+    ),
+    ("prompts/writer.txt", "You are the WRITER.\n"),
+];
+
+#[test]
+fn agents_and_commands_of_opencodes_configuration_are_entries_like_files() {
+    let script = json!([
+        task("writer", "write the manual"),
+        {"of": "write the manual", "text": "Written."},
+        {"text": "done", "repeat": true},
+    ]);
+    let stage = Stage::new(script).with_files(OPENCODE);
+    stage.run(&["go"]).expect_said(&[
+        "1 agent of this repository is not used",
+        "writer",
+        "1 command of this repository is not used",
+        "opencode.jsonc is left out: permission: bash",
+        "opencode.jsonc is left out: template: a text is wanted",
+    ]);
+    assert!(!first_request(&stage).contains("Writes manuals"));
+    let stage = Stage::new(json!([
+        task("writer", "write the manual"),
+        {"of": "write the manual", "text": "Written."},
+        {"text": "done", "repeat": true},
+    ]))
+    .with_files(OPENCODE);
+    Ran::of(stage.piton(&["trust", "--yes"])).expect_said(&[
+        "opencode.jsonc#agent/writer, an agent says",
+        "You are the WRITER",
+        "opencode.jsonc#command/make",
+    ]);
+    stage.run(&["/make bread rye"]).expect_code(0);
+    let sent = first_request(&stage);
+    assert!(sent.contains("Make bread of rye. from bread") && sent.contains("Writes manuals"), "{sent}");
+    let bodies: Vec<String> = stage.provider.requests().iter().map(|request| request.body.to_string()).collect();
+    let childs = bodies.iter().find(|body| body.contains("You are the WRITER.")).unwrap();
+    assert!(!childs.contains("\"name\":\"bash\""), "{childs}");
+    // A file that it refers to is trusted with it, and so is each by itself.
+    stage.workspace.write("prompts/writer.txt", "You are another.");
+    stage.run(&["go"]).expect_code(0).expect_said(&["1 agent of this repository is not used"]);
+    // Whoever wants none of it says so.
+    let stage = stage.with_config("[opencode]\nagents = false\n");
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert!(!ran.stderr.contains("agent"), "{}", ran.stderr);
+    Ran::of(stage.piton(&["command", "list"])).expect_stdout(&["/make", "in force"]);
+    let stage = stage.with_config("[opencode]\ncommands = false\n");
+    Ran::of(stage.piton(&["command", "list"])).expect_stdout(&["There are no commands"]);
+}
+
+#[test]
+fn what_comes_second_is_named_where_that_is_asked_for() {
+    let agent = |words: &str| format!("---\nname: reviewer\ndescription: {words}\n---\nx");
+    let stage = Stage::new(json!([])).with_files([
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        (".piton/agents/a.md", agent("First").as_str()),
+        (".claude/agents/b.md", agent("Second").as_str()),
+    ]);
+    Ran::of(stage.piton(&["trust", "--yes"])).expect_code(0);
+    let listed = Ran::of(stage.piton(&["agent"])).expect_code(0).stdout;
+    assert!(listed.contains("First") && !listed.contains("Second"), "{listed}");
+    Ran::of(stage.piton(&["agent", "list", "--all"])).expect_code(0).expect_stdout(&["First", "Second", "shadowed"]);
+    let doctor = Ran::of(stage.piton(&["doctor"])).stdout;
+    let row = doctor.lines().find(|line| line.starts_with("shadowed")).unwrap_or_else(|| panic!("{doctor}"));
+    assert!(row.contains(".claude/agents/b.md, by ") && row.ends_with(".piton/agents/a.md"), "{row}");
+    let stage = stage.with_config("[claude]\nagents = false\n");
+    let listed = Ran::of(stage.piton(&["agent", "list", "--all"])).expect_code(0).stdout;
+    assert!(!listed.contains("Second"), "{listed}");
+}
+
+#[test]
+fn what_is_too_large_or_no_yaml_is_left_out_and_the_rest_works() {
+    let aliases = format!("---\na: &a [x]\nb: [{}]\n---\nx", "*a, ".repeat(200_000));
+    let nested = format!("---\n{}---\nx", (0..100_000).map(|at| format!("k{at}: &k{at} x\n")).collect::<String>());
+    let large = "x".repeat(10 << 20);
+    let long = format!("---\nname: {}\n---\nx", "n".repeat(10_000));
+    let hidden = "---\ndescription: \"a\\u001b[2Jb\\u202ec\"\n---\nx";
+    let odd = "---\nname: odd\ntools: NoSuchTool\nmodel: nowhere/at-all\ndescription: Odd one\n---\nx";
+    let stage = Stage::new(json!([{"text": "ok"}])).with_files([
+        (".piton/agents/aliases.md", aliases.as_str()),
+        (".piton/agents/nested.md", nested.as_str()),
+        (".piton/agents/large.md", &large),
+        (".piton/agents/long.md", &long),
+        (".piton/agents/hidden.md", hidden),
+        (".piton/agents/odd.md", odd),
+        (".piton/commands/self.md", "Do /self again, by @.piton/commands/self.md"),
+        (".piton/skills/one/SKILL.md", "---\nname: one\ndescription: One\n---\nSee ../one/SKILL.md"),
+    ]);
+    let link = stage.workspace.path().join(".piton/skills/round");
+    std::os::unix::fs::symlink("round", &link).unwrap();
+    let ran = stage.run(&["--trust", "/self"]).expect_code(0).expect_said(&[
+        "aliases.md is left out",
+        "large.md is left out: it cannot be read: it is too large",
+        "long.md is left out",
+        "skills/round/SKILL.md is left out",
+    ]);
+    assert!(!ran.stderr.contains(['\u{1b}', '\u{202e}']) && !ran.stderr.contains(&"n".repeat(1_000)), "{}", ran.stderr);
+    let sent = first_request(&stage);
+    assert!(sent.contains("Odd one") && sent.contains("- one: One"), "{sent}");
+    assert!(!sent.contains("u202e") && !sent.contains("u001b"), "{sent}");
+    assert_eq!(sent.matches("Do /self again").count(), 2, "the prompt and the file, and no further");
+}

@@ -149,11 +149,12 @@ fn commands_lie_in_many_folders_and_the_nearest_counts() {
     };
     let before = piton(&["command"]);
     piton(&["trust", "--yes"]);
-    let after = piton(&["command"]);
+    let after = piton(&["command", "list", "--all"]);
     for words in ["/a ", "not trusted", "cannot be used", "of the user", "/x:same"] {
         assert!(before.contains(words), "{words}: {before}");
     }
     assert!(after.contains("shadowed") && !after.contains("not trusted"), "{after}");
+    assert!(!piton(&["command"]).contains("shadowed"), "only where that is asked for");
     let whole = Ran::of(stage.piton(&["command", "/mine", "--json"])).expect_code(0).events();
     assert_eq!((&whole[0]["name"], &whole[0]["state"]), (&json!("mine"), &json!("in force")));
     Ran::of(stage.piton(&["command", "none"])).expect_code(1).expect_said(&["there is no command `none`"]);

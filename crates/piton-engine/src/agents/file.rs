@@ -4,12 +4,12 @@
 //! A field that nobody knows is passed over and named; one that is known and wrong leaves the agent out.
 
 use super::Agent;
-use crate::front_matter::{self, line, list, word};
+use crate::front_matter::{self, line, list, located, word};
 use piton_core::effort::Effort;
 use piton_core::hidden;
 use piton_core::permission::{Action, PermissionMode, Rule, Rules};
 use piton_core::template;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::path::Path;
 
 /// Characters of a name, and of a description.
@@ -29,9 +29,32 @@ pub struct Read {
 pub fn read(path: &Path, text: &str) -> Result<Read, String> {
     let fields = front_matter::fields(text)?;
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    of_fields(path, (&stem, template::body(text).trim()), &fields, text)
+        .map_err(|(field, why)| located(text, &field, &why))
+}
+
+/// Reads one that stands in a table by its name, with its words as `prompt`.
+pub fn of_table(path: &Path, name: &str, said: &Value) -> Result<Read, String> {
+    let Value::Object(fields) = said else { return Err("a list of fields is wanted".to_owned()) };
+    let mut fields = fields.clone();
+    let prompt = match fields.remove("prompt") {
+        Some(Value::String(prompt)) => prompt,
+        Some(_) => return Err("prompt: a text is wanted".to_owned()),
+        None => String::new(),
+    };
+    of_fields(path, (name, prompt.trim()), &fields, &said.to_string()).map_err(|(_, why)| why)
+}
+
+/// The error names the field that is wrong.
+fn of_fields(
+    path: &Path,
+    (name, prompt): (&str, &str),
+    fields: &Map<String, Value>,
+    text: &str,
+) -> Result<Read, (String, String)> {
     let mut agent = Agent {
-        name: stem,
-        prompt: template::body(text).trim().to_owned(),
+        name: name.to_owned(),
+        prompt: prompt.to_owned(),
         is_subagent: true,
         is_primary: true,
         file: Some(path.to_owned()),
@@ -39,48 +62,8 @@ pub fn read(path: &Path, text: &str) -> Result<Read, String> {
         ..Agent::default()
     };
     let mut unknown = Vec::new();
-    for (field, value) in &fields {
-        match field.as_str() {
-            "name" => agent.name = word(field, value)?,
-            "description" => agent.description = line(&word(field, value)?, DESCRIPTION_CHARS),
-            "tools" => {
-                tools(value, &mut agent)?;
-                let in_brackets = list(field, value).unwrap_or_default().into_iter().filter(|name| name.contains('('));
-                unknown.extend(in_brackets.map(|name| format!("the pattern of {}", line(&name, NAME_CHARS))));
-            }
-            "disallowedTools" | "disallowed-tools" => {
-                agent.without.extend(list(field, value)?.iter().flat_map(|name| ours(name)));
-            }
-            "permission" => permission(value, &mut agent.rules)?,
-            "permissionMode" => agent.mode = mode(&word(field, value)?)?,
-            "model" => agent.model = Some(word(field, value)?),
-            "effort" | "variant" | "reasoningEffort" => agent.effort = Some(effort(&word(field, value)?)?),
-            "maxTurns" | "steps" | "max_steps" => {
-                let most = value.as_u64().and_then(|most| u32::try_from(most).ok()).filter(|most| *most > 0);
-                agent.max_steps = Some(most.ok_or_else(|| format!("{field}: a number from 1 on is wanted"))?);
-            }
-            "mode" => {
-                let mode = word(field, value)?;
-                agent.is_subagent &= mode != "primary";
-                agent.is_primary &= mode != "subagent";
-            }
-            "hidden" => agent.is_subagent &= value != &Value::Bool(true),
-            "disable" => {
-                agent.is_subagent &= value != &Value::Bool(true);
-                agent.is_primary &= value != &Value::Bool(true);
-            }
-            "background" => match value {
-                Value::Bool(background) => agent.background = *background,
-                _ => return Err("background: true or false is wanted".to_owned()),
-            },
-            "isolation" => match word(field, value)?.as_str() {
-                "worktree" => agent.worktree = true,
-                other => return Err(format!("isolation: `{}` is not known, only `worktree`", line(other, NAME_CHARS))),
-            },
-            "skills" => agent.skills = list(field, value)?,
-            "color" | "colour" | "license" | "metadata" | "version" | "author" => {}
-            other => unknown.push(other.to_owned()),
-        }
+    for (field, value) in fields {
+        known(field, value, &mut agent, &mut unknown).map_err(|why| (field.clone(), why))?;
     }
     let is_name = |name: &str| {
         let fits = |c: char| c.is_alphanumeric() || "-_.:".contains(c);
@@ -88,12 +71,59 @@ pub fn read(path: &Path, text: &str) -> Result<Read, String> {
     };
     if !is_name(&agent.name) {
         let name = hidden::visible_line(&agent.name.chars().take(NAME_CHARS).collect::<String>());
-        return Err(format!("`{name}` is no name: letters, digits, - _ . and : are, up to {NAME_CHARS} of them"));
+        let why = format!("`{name}` is no name: letters, digits, - _ . and : are, up to {NAME_CHARS} of them");
+        return Err(("name".to_owned(), why));
     }
     if agent.description.is_empty() {
         agent.description = line(agent.prompt.lines().next().unwrap_or_default(), DESCRIPTION_CHARS);
     }
     Ok(Read { agent, unknown })
+}
+
+/// Takes in a field, or names it where it means nothing here.
+fn known(field: &str, value: &Value, agent: &mut Agent, unknown: &mut Vec<String>) -> Result<(), String> {
+    match field {
+        "name" => agent.name = word(field, value)?,
+        "description" => agent.description = line(&word(field, value)?, DESCRIPTION_CHARS),
+        "tools" => {
+            tools(value, agent)?;
+            let in_brackets = list(field, value).unwrap_or_default().into_iter().filter(|name| name.contains('('));
+            unknown.extend(in_brackets.map(|name| format!("the pattern of {}", line(&name, NAME_CHARS))));
+        }
+        "disallowedTools" | "disallowed-tools" => {
+            agent.without.extend(list(field, value)?.iter().flat_map(|name| ours(name)));
+        }
+        "permission" => permission(value, &mut agent.rules)?,
+        "permissionMode" => agent.mode = mode(&word(field, value)?)?,
+        "model" => agent.model = Some(word(field, value)?),
+        "effort" | "variant" | "reasoningEffort" => agent.effort = Some(effort(&word(field, value)?)?),
+        "maxTurns" | "steps" | "max_steps" => {
+            let most = value.as_u64().and_then(|most| u32::try_from(most).ok()).filter(|most| *most > 0);
+            agent.max_steps = Some(most.ok_or_else(|| format!("{field}: a number from 1 on is wanted"))?);
+        }
+        "mode" => {
+            let mode = word(field, value)?;
+            agent.is_subagent &= mode != "primary";
+            agent.is_primary &= mode != "subagent";
+        }
+        "hidden" => agent.is_subagent &= value != &Value::Bool(true),
+        "disable" => {
+            agent.is_subagent &= value != &Value::Bool(true);
+            agent.is_primary &= value != &Value::Bool(true);
+        }
+        "background" => match value {
+            Value::Bool(background) => agent.background = *background,
+            _ => return Err("background: true or false is wanted".to_owned()),
+        },
+        "isolation" => match word(field, value)?.as_str() {
+            "worktree" => agent.worktree = true,
+            other => return Err(format!("isolation: `{}` is not known, only `worktree`", line(other, NAME_CHARS))),
+        },
+        "skills" => agent.skills = list(field, value)?,
+        "color" | "colour" | "license" | "metadata" | "version" | "author" => {}
+        other => unknown.push(line(other, NAME_CHARS)),
+    }
+    Ok(())
 }
 
 /// The names by which a tool of other agents is ours; nothing for one that has no counterpart.

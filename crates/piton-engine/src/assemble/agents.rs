@@ -1,13 +1,19 @@
 //! The agents of a session: those of the project, as far as the user trusts them, the user's own, and those that are built in.
 
-use super::entries::{self, At, Entry, Files, Places};
-use super::machine::Machine;
+use super::entries::{self, At, Entry, Files, Places, State};
 use super::notice::Notice;
+use super::scope::Scope;
 use super::trouble::Trouble;
 use crate::agents::file::{self, Read};
 use crate::agents::{Agent, Agents};
-use crate::config::trust::{Item, Kind};
-use std::path::Path;
+use crate::config::trust::Kind;
+use crate::plugins::PartKind;
+use piton_core::hidden;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Where agents are from that a flag describes.
+const FLAG: &str = "--agents";
 
 /// An agent that was found, and whether it counts.
 pub type Found = entries::Found<Read>;
@@ -26,32 +32,56 @@ impl Entry for Read {
         beside_config: &["agents"],
         of_home: &[".agents/agents", ".claude/agents", ".config/opencode/agents", ".config/opencode/agent"],
         files: Files::Markdown,
+        // `mode` is what OpenCode called it first.
+        tables: &["agent", "mode"],
+        of_plugin: PartKind::Agents,
     };
 
     fn read(at: &At, text: &str) -> Result<Self, String> {
-        file::read(&at.file, text)
+        let Some(name) = &at.part else { return file::read(&at.file, text) };
+        let said: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        file::of_table(&at.file, name, &said)
     }
 
     fn name(&self) -> &str {
         &self.agent.name
     }
+
+    fn of_plugin(mut self, plugin: &str) -> Self {
+        self.agent.name = format!("{plugin}:{}", self.agent.name);
+        self
+    }
 }
 
-/// All agents that there are for a session in this workspace, in the order in which they count. `trusted` is what this run trusts beside
-/// what the user does.
-pub fn look(machine: &Machine, workspace: &Path, trusted: &[Item]) -> Result<Vec<Found>, Trouble> {
+/// All agents that there are for a session, in the order in which they count: first those that a flag describes.
+pub fn look(scope: &Scope) -> Result<Vec<Found>, Trouble> {
     let built_in = Agents::built_in();
     let built_in = built_in.iter().map(|agent| Read { agent: Agent::clone(agent), unknown: Vec::new() });
-    entries::look(machine, workspace, trusted, built_in)
+    let mut all = entries::look(scope, built_in)?;
+    for found in &mut all {
+        let is_described = |read: &Read| scope.agents.iter().any(|other| other.agent.name == read.agent.name);
+        if found.state == State::InForce && found.read.as_ref().is_ok_and(is_described) {
+            found.state = State::Shadowed;
+        }
+    }
+    let at = |read: &Read| At { folder: PathBuf::new(), file: FLAG.into(), part: Some(read.agent.name.clone()) };
+    let described =
+        scope.agents.iter().map(|read| Found { at: Some(at(read)), read: Ok(read.clone()), state: State::InForce });
+    Ok(described.chain(all).collect())
 }
 
 /// Those that count. What does not, though it came with the repository, is named.
-pub fn of_session(
-    machine: &Machine,
-    workspace: &Path,
-    trusted: &[Item],
-    notices: &mut Vec<Notice>,
-) -> Result<Agents, Trouble> {
-    let all = entries::in_force(look(machine, workspace, trusted)?, notices);
+pub fn of_session(scope: &Scope, notices: &mut Vec<Notice>) -> Result<Agents, Trouble> {
+    let all = entries::in_force(look(scope)?, notices);
     Ok(all.into_iter().fold(Agents::built_in(), |agents, read| agents.with(read.agent)))
+}
+
+/// The agents that a flag describes, as JSON: each by its name, with the fields of its file and its words as `prompt`.
+pub fn described(json: &str) -> Result<Vec<Read>, String> {
+    let said: Value = serde_json::from_str(json).map_err(|error| format!("it is no JSON: {error}"))?;
+    let Value::Object(all) = said else { return Err("a list of agents by their names is wanted".to_owned()) };
+    let read = |(name, said): (&String, &Value)| {
+        file::of_table(Path::new(FLAG), name, said).map_err(|why| format!("{}: {why}", hidden::visible_line(name)))
+    };
+    all.iter().map(read).collect()
 }

@@ -1,5 +1,5 @@
 //! What a repository brings along that grants or runs something: its configuration, the hooks in its settings of Claude
-//! Code, its agents, its skills and its MCP servers. It is inert until the user trusts it: for good, each item in its current form ([`Trust`]), or for one run.
+//! Code, its agents, skills, commands, plugins and MCP servers. It is inert until the user trusts it: for good, each item in its current form ([`Trust`]), or for one run.
 //!
 //! Instruction files are not in it: they are text, and grant nothing.
 
@@ -8,7 +8,7 @@ use super::error::AssembleError;
 use super::hooks;
 use super::machine::Machine;
 use super::notice::chain;
-use super::servers;
+use super::{plugins, servers};
 use crate::agents;
 use crate::commands::Command;
 use crate::config::trust::{Item, Kind, PROJECT_FILE, ProjectFile, RunTrust, Standing, Trust, TrustError, repository};
@@ -71,7 +71,8 @@ impl Brought {
         }
         let agents = entries::brought::<agents::file::Read>(workspace).into_iter();
         let skills = entries::brought::<skills::file::Read>(workspace);
-        for (path, read) in agents.chain(skills).chain(entries::brought::<Command>(workspace)) {
+        let entries = agents.chain(skills).chain(entries::brought::<Command>(workspace));
+        for (path, read) in entries.chain(plugins::brought(machine, workspace)) {
             brought.add(path, read, &trust)?;
         }
         for (path, read) in servers::brought(workspace) {

@@ -4,20 +4,18 @@
 use super::agents;
 use super::entries::State;
 use super::error::AssembleError;
-use super::machine::Machine;
 use super::models::{Answers, Source};
 use super::notice::{Notice, chain};
 use super::policy;
+use super::scope::Scope;
 use super::trouble::Trouble;
 use super::wishes::Wishes;
 use crate::agents::{Agent, Agents};
 use crate::config::Config;
-use crate::config::trust::Item;
 use piton_core::hidden;
 use piton_core::permission::PermissionMode;
 use piton_core::policy::Policy;
 use piton_models::model::Model;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Who runs a session.
@@ -34,7 +32,7 @@ impl Chosen {
     /// Finds the agent. One that a session had and that is gone, or another one by now, is told of.
     pub(super) fn of(
         agents: &Agents,
-        (machine, workspace, trusted): (&Machine, &Path, &[Item]),
+        scope: &Scope,
         config: &Config,
         wishes: &Wishes,
         notices: &mut Vec<Notice>,
@@ -61,7 +59,7 @@ impl Chosen {
         match agents.of_session(name) {
             Ok(agent) => Ok(Self { is_new: had != Some(&agent.name), agent }),
             Err(why) => {
-                let all = agents::look(machine, workspace, trusted)?;
+                let all = agents::look(scope)?;
                 let is_untrusted = all.iter().any(|found| {
                     found.state == State::Untrusted && found.read.as_ref().is_ok_and(|read| read.agent.name == *name)
                 });

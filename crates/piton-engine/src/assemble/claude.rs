@@ -214,7 +214,7 @@ mod tests {
     fn what_is_not_understood_narrows_the_whole_tool_and_is_named() {
         let json = r#"{"permissions": {"deny": ["Agent(model:opus)", "Skill(\u001b[2Jx *)"], "allow": ["Task(x)"]}}"#;
         let (rules, notice) = read(true, json);
-        assert_eq!(rules, ["deny task", "deny skill"]);
+        assert_eq!(rules, ["deny task", "deny task_output", "deny task_stop", "deny skill"]);
         let notice = notice.unwrap().to_string();
         assert!(
             notice.contains("Agent(model:opus)") && !notice.contains('\u{1b}') && notice.contains("Task(x)"),

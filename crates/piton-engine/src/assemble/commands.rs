@@ -1,16 +1,18 @@
 //! The slash commands of a machine: those of the repository, as far as the user trusts them, and the user's own.
 
 use super::entries::{self, At, Entry, Files, Found, Places, State};
-use super::machine::Machine;
 use super::notice::Notice;
+use super::scope::Scope;
 use super::trouble::Trouble;
 use super::{servers, skills};
 use crate::commands::{Command, CommandError, Commands, Expanded, is_name};
-use crate::config::trust::{Item, Kind};
+use crate::config::trust::Kind;
+use crate::plugins::PartKind;
 use crate::skills::Skills;
 use piton_core::server_tool;
-use piton_core::template::Piece;
+use piton_core::template::{Piece, Places as WordPlaces};
 use piton_tools::servers::Servers;
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,23 +31,33 @@ impl Entry for Command {
         beside_config: &["commands", "command"],
         of_home: &[".agents/commands", ".claude/commands", ".config/opencode/commands", ".config/opencode/command"],
         files: Files::Markdown,
+        tables: &["command"],
+        of_plugin: PartKind::Commands,
     };
 
     fn read(at: &At, text: &str) -> Result<Self, String> {
-        Self::read(&at.folder, &at.file, text)
+        let Some(name) = &at.part else { return Self::read(&at.folder, &at.file, text) };
+        let said: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        Self::of_table(&at.file, name, &said)
     }
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    /// A plugin's are written for Claude Code, wherever they lie.
+    fn of_plugin(mut self, plugin: &str) -> Self {
+        self.name = format!("{plugin}:{}", self.name);
+        self.places =
+            WordPlaces { names: std::mem::take(&mut self.places.names), ..WordPlaces::of_claude(&self.template) };
+        self
     }
 }
 
 /// The commands of a session, looked up anew each time one is said: a file that was changed counts as it is.
 struct OfMachine {
     /// Where.
-    machine: Machine,
-    /// What this run trusts beside what the user does.
-    trusted: Vec<Item>,
+    scope: Scope,
     /// Skills are said like them.
     skills: Arc<Skills>,
     /// So are the prompts of servers.
@@ -60,7 +72,7 @@ impl Commands for OfMachine {
         if let Some(said) = self.servers.as_ref().and_then(|servers| servers::prompt(servers, name, words)) {
             return said;
         }
-        let all = look(&self.machine, workspace, &self.trusted);
+        let all = look(&self.scope.clone().in_workspace(workspace));
         let all = all.map_err(|error| CommandError::Trust(error.to_string()))?;
         match (choose(name, &all), self.skills.prompt(name, words)) {
             (Ok(command), _) => command.expand(words),
@@ -83,46 +95,42 @@ impl Commands for OfMachine {
     }
 }
 
-/// All commands that there are for a session in this workspace, in the order in which they count.
-pub fn look(machine: &Machine, workspace: &Path, trusted: &[Item]) -> Result<Vec<Found<Command>>, Trouble> {
-    entries::look(machine, workspace, trusted, [])
+/// All commands that there are for a session, in the order in which they count.
+pub fn look(scope: &Scope) -> Result<Vec<Found<Command>>, Trouble> {
+    entries::look(scope, [])
 }
 
 /// The commands of a session. Those that do not count, though the repository brings them along, are named.
 pub(super) fn of_session(
-    machine: &Machine,
-    workspace: &Path,
-    trusted: &[Item],
+    scope: &Scope,
     (skills, servers): (&Arc<Skills>, Option<Arc<dyn Servers>>),
     notices: &mut Vec<Notice>,
 ) -> Result<Arc<dyn Commands>, Trouble> {
-    entries::in_force(look(machine, workspace, trusted)?, notices);
-    let (machine, trusted, skills) = (machine.clone(), trusted.to_vec(), Arc::clone(skills));
-    Ok(Arc::new(OfMachine { machine, trusted, skills, servers }))
+    entries::in_force(look(scope)?, notices);
+    Ok(Arc::new(OfMachine { scope: scope.clone(), skills: Arc::clone(skills), servers }))
 }
 
 /// Whether somebody has written a command or a skill that this name could mean, trusted or not.
-pub fn is_there(name: &str, machine: &Machine, workspace: &Path) -> Result<(), CommandError> {
+pub fn is_there(name: &str, scope: &Scope) -> Result<(), CommandError> {
     if !is_name(name) {
         return Err(CommandError::Name(name.to_owned()));
     }
     let unknown = |error: Trouble| CommandError::Trust(error.to_string());
     // Which prompts a server has, it says when it is asked.
     if let Some(server) = server_tool::server_of(name) {
-        let servers = servers::look(machine, workspace, &[], &[]).map_err(unknown)?;
+        let servers = servers::look(&scope.machine, &scope.workspace, &[], &[]).map_err(unknown)?;
         if servers.iter().any(|found| found.name == server) {
             return Ok(());
         }
     }
-    let all = look(machine, workspace, &[]).map_err(unknown)?;
+    let all = look(scope).map_err(unknown)?;
     let (name, mut known) = match choose(name, &all) {
         // A run may trust it.
         Err(CommandError::Untrusted { .. }) | Ok(_) => return Ok(()),
         Err(CommandError::Missing { name, known }) => (name, known),
         Err(error) => return Err(error),
     };
-    let skills =
-        skills::look(machine, workspace, &[]).map_err(unknown)?.into_iter().filter_map(|found| found.read.ok());
+    let skills = skills::look(scope).map_err(unknown)?.into_iter().filter_map(|found| found.read.ok());
     known.extend(skills.filter(|read| read.skill.is_for_people).map(|read| read.skill.name().to_owned()));
     match known.contains(&name) {
         true => Ok(()),

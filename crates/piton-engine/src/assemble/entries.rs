@@ -2,12 +2,15 @@
 //! order they count, and whether the user trusts those that came with a repository. What is in a file, its [`Entry`] knows.
 //!
 //! Of several of one name the first counts: the folders of the repository, nearest first, then the user's own. Piton's folders come
-//! before those of other programs. What is not trusted takes no name away from what is.
+//! before those of other programs. What is not trusted takes no name away from what is. Those of plugins come last, as `plugin:name`.
 
 use super::machine::Machine;
 use super::notice::Notice;
+use super::opencode;
+use super::scope::{Program, Scope};
 use super::trouble::{Context, Trouble};
 use crate::config::trust::{Item, Kind, Standing, Trust, repository};
+use crate::plugins::PartKind;
 use piton_core::hidden;
 use piton_tools::regular::{self, SETTINGS_BYTES};
 use std::borrow::Cow;
@@ -34,6 +37,10 @@ pub trait Entry: Sized {
     /// What it is called by.
     fn name(&self) -> &str;
 
+    /// The same from a plugin, whose name it carries.
+    #[must_use]
+    fn of_plugin(self, plugin: &str) -> Self;
+
     /// What trust in it covers, where that is more than the text of its file. It is shown to whoever is asked for trust.
     fn covers<'a>(_at: &At, text: &'a str) -> Result<Cow<'a, str>, String> {
         Ok(Cow::Borrowed(text))
@@ -53,6 +60,10 @@ pub struct Places {
     pub of_home: &'static [&'static str],
     /// Which files there.
     pub files: Files,
+    /// Which tables of OpenCode's configuration hold some.
+    pub tables: &'static [&'static str],
+    /// What they are in a plugin.
+    pub of_plugin: PartKind,
 }
 
 /// Which files hold an entry.
@@ -71,6 +82,32 @@ pub struct At {
     pub folder: PathBuf,
     /// The file, somewhere below.
     pub file: PathBuf,
+    /// The name by which a table in that file has it, where it is not the whole file.
+    pub part: Option<String>,
+}
+
+impl At {
+    /// It, as a list of what is trusted names it.
+    fn listed(&self, kind: Kind) -> PathBuf {
+        match &self.part {
+            None => self.file.clone(),
+            Some(name) => format!("{}#{}/{name}", self.file.display(), kind.words(1)).into(),
+        }
+    }
+}
+
+/// A place where an entry is, and what stands there.
+struct Candidate {
+    at: At,
+    text: Result<String, String>,
+}
+
+impl Candidate {
+    /// One that is a file.
+    fn of_file(folder: &Path, file: PathBuf) -> Self {
+        let text = regular::text(&file, SETTINGS_BYTES).map_err(|error| format!("it cannot be read: {error}"));
+        Self { at: At { folder: folder.to_owned(), file, part: None }, text }
+    }
 }
 
 /// An entry that was found, and whether it counts.
@@ -116,32 +153,34 @@ impl State {
     }
 }
 
-/// All entries that there are for a session in this workspace, in the order in which they count; last those that are built in.
-/// `trusted` is what this run trusts beside what the user does.
-pub fn look<E: Entry>(
-    machine: &Machine,
-    workspace: &Path,
-    trusted: &[Item],
-    built_in: impl IntoIterator<Item = E>,
-) -> Result<Vec<Found<E>>, Trouble> {
+/// All entries that there are for a session, in the order in which they count; last those that are built in.
+pub fn look<E: Entry>(scope: &Scope, built_in: impl IntoIterator<Item = E>) -> Result<Vec<Found<E>>, Trouble> {
     let (mut all, mut names) = (Vec::new(), BTreeSet::new());
-    let of_repository = of_repository::<E>(workspace);
+    let reads = |program| scope.reads(E::PLACES.kind, program);
+    let of_repository = of_repository::<E>(&scope.workspace, &reads);
     if !of_repository.is_empty() {
-        let trust = Trust::in_folder(&machine.data_dir);
+        let trust = Trust::in_folder(&scope.machine.data_dir);
         let what = || format!("the trust of {} cannot be looked up", E::PLACES.kind.words(2));
         let standing = trust.standings().with_context(what)?;
-        for at in of_repository {
-            let read = text(&at).and_then(|text| Ok((item::<E>(&at, &text)?.0, E::read(&at, &text)?)));
+        for Candidate { at, text } in of_repository {
+            let read = text.and_then(|text| Ok((item::<E>(&at, &text)?.0, E::read(&at, &text)?)));
             let counts = match &read {
-                Ok((item, _)) => trusted.contains(item) || standing(item) == Standing::Trusted,
+                Ok((item, _)) => scope.trusted.contains(item) || standing(item) == Standing::Trusted,
                 Err(_) => true,
             };
             all.push(found(Some(at), read.map(|(_, read)| read), counts, &mut names));
         }
     }
-    for at in of_user::<E>(machine) {
-        let read = text(&at).and_then(|text| E::read(&at, &text));
+    for Candidate { at, text } in of_user::<E>(&scope.machine, &reads) {
+        let read = text.and_then(|text| E::read(&at, &text));
         all.push(found(Some(at), read, true, &mut names));
+    }
+    for (plugin, _) in scope.plugins.in_force() {
+        for (folder, file) in plugin.entry_files(E::PLACES.of_plugin) {
+            let at = At { folder, file, part: None };
+            let read = plugin.text(&at.file).and_then(|text| E::read(&at, &text));
+            all.push(found(Some(at), read.map(|entry| entry.of_plugin(plugin.name())), true, &mut names));
+        }
     }
     all.extend(built_in.into_iter().map(|entry| found(None, Ok(entry), true, &mut names)));
     Ok(all)
@@ -192,47 +231,70 @@ pub(super) type Trustable = Result<(Item, String), String>;
 
 /// What came with the repository, as something to trust, each with its file.
 pub(super) fn brought<E: Entry>(workspace: &Path) -> Vec<(PathBuf, Trustable)> {
-    let read = |at: At| {
-        let read = text(&at).and_then(|text| item::<E>(&at, &text));
-        (at.file, read)
+    let read = |Candidate { at, text }: Candidate| {
+        let read = text.and_then(|text| item::<E>(&at, &text));
+        (at.listed(E::PLACES.kind), read)
     };
-    of_repository::<E>(workspace).into_iter().map(read).collect()
+    of_repository::<E>(workspace, &|_| true).into_iter().map(read).collect()
 }
 
 fn item<E: Entry>(at: &At, text: &str) -> Trustable {
     let covered = E::covers(at, text)?;
-    Ok((Item::new(E::PLACES.kind, &at.file, covered.as_bytes()), covered.into_owned()))
+    Ok((Item::new(E::PLACES.kind, &at.listed(E::PLACES.kind), covered.as_bytes()), covered.into_owned()))
 }
 
-/// The files of the repository, nearest folder first.
-fn of_repository<E: Entry>(workspace: &Path) -> Vec<At> {
+/// Those of the repository, nearest folder first.
+fn of_repository<E: Entry>(workspace: &Path, reads: &dyn Fn(Program) -> bool) -> Vec<Candidate> {
     let root = repository(workspace);
-    let folders = workspace.ancestors().take_while(|folder| folder.starts_with(root));
-    let places = folders.flat_map(|folder| E::PLACES.of_repository.iter().map(move |name| folder.join(name)));
-    places.flat_map(|folder| files(&folder, E::PLACES.files)).collect()
+    let mut all = Vec::new();
+    for folder in workspace.ancestors().take_while(|folder| folder.starts_with(root)) {
+        of_folders::<E>(folder, E::PLACES.of_repository, reads, &mut all);
+        of_tables::<E>(folder, &opencode::OF_REPOSITORY, reads, &mut all);
+    }
+    all
 }
 
-/// The user's own files.
-fn of_user<E: Entry>(machine: &Machine) -> Vec<At> {
-    let below = |folder: Option<&Path>, names: &'static [&'static str]| {
-        let folder = folder.map(Path::to_owned);
-        folder.into_iter().flat_map(move |folder| names.iter().map(move |name| folder.join(name)))
-    };
-    let own = below(machine.config_file.parent(), E::PLACES.beside_config);
-    let others = below(machine.var("HOME").map(Path::new), E::PLACES.of_home);
-    own.chain(others).flat_map(|folder| files(&folder, E::PLACES.files)).collect()
+/// The user's own.
+fn of_user<E: Entry>(machine: &Machine, reads: &dyn Fn(Program) -> bool) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    if let Some(folder) = machine.config_file.parent() {
+        of_folders::<E>(folder, E::PLACES.beside_config, reads, &mut all);
+    }
+    if let Some(home) = machine.var("HOME").map(Path::new) {
+        of_folders::<E>(home, E::PLACES.of_home, reads, &mut all);
+        of_tables::<E>(home, &opencode::OF_HOME, reads, &mut all);
+    }
+    all
 }
 
-/// What is in the file of an entry.
-fn text(at: &At) -> Result<String, String> {
-    regular::text(&at.file, SETTINGS_BYTES).map_err(|error| format!("it cannot be read: {error}"))
+fn of_folders<E: Entry>(below: &Path, names: &[&str], reads: &dyn Fn(Program) -> bool, all: &mut Vec<Candidate>) {
+    for folder in names.iter().filter(|name| reads(Program::of(name))).map(|name| below.join(name)) {
+        all.extend(files(&folder, E::PLACES.files).into_iter().map(|file| Candidate::of_file(&folder, file)));
+    }
+}
+
+/// Those in OpenCode's configuration.
+fn of_tables<E: Entry>(below: &Path, names: &[&str], reads: &dyn Fn(Program) -> bool, all: &mut Vec<Candidate>) {
+    if E::PLACES.tables.is_empty() || !reads(Program::OpenCode) {
+        return;
+    }
+    for file in names.iter().map(|name| below.join(name)) {
+        let at = |part| At { folder: below.to_owned(), file: file.clone(), part };
+        match opencode::entries(&file, E::PLACES.tables) {
+            None => {}
+            Some(Ok(entries)) => {
+                all.extend(entries.into_iter().map(|(name, text)| Candidate { at: at(Some(name)), text }));
+            }
+            Some(Err(why)) => all.push(Candidate { at: at(None), text: Err(why) }),
+        }
+    }
 }
 
 /// The files below a folder, by name.
-fn files(folder: &Path, which: Files) -> Vec<At> {
+fn files(folder: &Path, which: Files) -> Vec<PathBuf> {
     let mut found = Vec::new();
     below(folder, which, DEPTH, &mut found);
-    found.into_iter().map(|file| At { folder: folder.to_owned(), file }).collect()
+    found
 }
 
 fn below(folder: &Path, which: Files, depth: usize, found: &mut Vec<PathBuf>) {
@@ -267,6 +329,7 @@ fn below(folder: &Path, which: Files, depth: usize, found: &mut Vec<PathBuf>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use std::collections::BTreeMap;
     use std::os::unix::fs::symlink;
 
@@ -281,6 +344,8 @@ mod tests {
             beside_config: &["things"],
             of_home: &[".other/things"],
             files: Files::Named("THING.md"),
+            tables: &[],
+            of_plugin: PartKind::Agents,
         };
 
         fn read(_at: &At, text: &str) -> Result<Self, String> {
@@ -290,6 +355,10 @@ mod tests {
 
         fn name(&self) -> &str {
             &self.0
+        }
+
+        fn of_plugin(self, plugin: &str) -> Self {
+            Self(format!("{plugin}:{}", self.0))
         }
     }
 
@@ -324,10 +393,14 @@ mod tests {
             }
         }
 
+        fn scope(&self, workspace: &str) -> Scope {
+            Scope::new(&self.machine(), &self.path(workspace), &Config::default(), &[], &[]).expect("plugins")
+        }
+
         /// What is found in `repo/sub`, each with its state.
         fn look(&self, built_in: &[&str]) -> Vec<String> {
             let built_in = built_in.iter().map(|name| Thing((*name).to_owned()));
-            let all = look::<Thing>(&self.machine(), &self.path("repo/sub"), &[], built_in).expect("a list");
+            let all = look::<Thing>(&self.scope("repo/sub"), built_in).expect("a list");
             let said = |found: &Found<Thing>| {
                 let name = found.read.as_ref().map_or("?", |thing| thing.name());
                 let file = found.file().and_then(|file| file.strip_prefix(self.0.path()).ok());
@@ -395,7 +468,7 @@ mod tests {
             names.iter().map(|name| (format!("repo/.piton/things/{name}/THING.md"), name.as_str())).collect();
         let files: Vec<(&str, &str)> = files.iter().map(|(file, name)| (file.as_str(), *name)).collect();
         let tree = Tree::with(&files);
-        let all = look::<Thing>(&tree.machine(), &tree.path("repo"), &[], []).expect("a list");
+        let all = look::<Thing>(&tree.scope("repo"), []).expect("a list");
         let mut notices = Vec::new();
         assert!(in_force(all, &mut notices).is_empty());
         let said = notices[0].to_string();

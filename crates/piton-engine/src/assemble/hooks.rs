@@ -3,11 +3,16 @@
 
 use super::machine::Machine;
 use super::notice::{Notice, chain};
+use super::plugins::From;
+use super::scope::Scope;
 use super::trouble::{Context, Trouble, ensure};
 use super::wishes::Wishes;
 use crate::config::Config;
 use crate::config::trust::{Item, Kind, ProjectFile, Standing, Trust};
 use crate::hooks::{Check, CommandHook, Handler, Hook, HookTable, ReadHooks};
+use crate::plugins::{DATA_VARIABLE, Plugin, ROOT_VARIABLE};
+use piton_core::hidden;
+use piton_tools::private;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -21,12 +26,12 @@ type Env = Arc<BTreeMap<OsString, OsString>>;
 /// The hooks of a run, in order: the user's, the repository's, the schema, the checks.
 pub(super) fn hooks(
     wishes: &Wishes,
-    (config, trusted): (&Config, &[Item]),
+    config: &Config,
     env: &Env,
-    machine: &Machine,
-    workspace: &Path,
+    scope: &Scope,
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<Arc<dyn Hook>>, Trouble> {
+    let Scope { machine, workspace, trusted, .. } = scope;
     let mut handlers = config.hooks.read(true).context("in the configuration")?.handlers;
     if config.claude.hooks {
         if let Some(home) = machine.var("HOME") {
@@ -44,6 +49,9 @@ pub(super) fn hooks(
     }
     let command = |handler: Handler| Arc::new(CommandHook::new(handler, Arc::clone(env))) as Arc<dyn Hook>;
     let mut hooks: Vec<Arc<dyn Hook>> = handlers.into_iter().map(command).collect();
+    for (plugin, from) in scope.plugins.in_force() {
+        hooks.extend(of_plugin(plugin, from, (config, env), notices));
+    }
     hooks.extend(wishes.output_schema.clone().map(|schema| schema as Arc<dyn Hook>));
     let timeout = config.check.timeout.map(Duration::from_secs_f64);
     for check in &config.check.commands {
@@ -51,6 +59,47 @@ pub(super) fn hooks(
         hooks.push(Arc::new(Check::new(check, Arc::clone(env)).within(timeout, config.check.rounds)));
     }
     Ok(hooks)
+}
+
+/// The hooks of a plugin, with its folders in their environment. Those of plugins that settings of Claude Code enable run as the hooks
+/// of these settings do.
+fn of_plugin(
+    plugin: &Plugin,
+    from: &From,
+    (config, env): (&Config, &Env),
+    notices: &mut Vec<Notice>,
+) -> Vec<Arc<dyn Hook>> {
+    let named = |what: String| Notice::new(format!("the plugin {}: {what}", plugin.name()));
+    let read = plugin.hooks().and_then(|table| {
+        let read = table.map(|table| table.read(false).map_err(|error| chain(&error)));
+        read.transpose()
+    });
+    let read = match read {
+        Ok(Some(read)) => read,
+        Ok(None) => return Vec::new(),
+        Err(why) => {
+            notices.push(named(format!("no hooks of it are run: {}", hidden::visible_line(&why))));
+            return Vec::new();
+        }
+    };
+    notices.extend(read.notices.iter().map(|notice| named(hidden::visible_line(notice))));
+    if matches!(from, From::Settings(_)) && !config.claude.hooks {
+        if !read.handlers.is_empty() {
+            notices.push(named("its hooks are run only with [claude] hooks = true in the configuration".to_owned()));
+        }
+        return Vec::new();
+    }
+    if !read.handlers.is_empty()
+        && let Err(error) = private::make_folder(&plugin.data)
+    {
+        notices.push(named(format!("its folder {} cannot be made: {error}", plugin.data.display())));
+    }
+    let mut vars = BTreeMap::clone(env);
+    vars.insert(ROOT_VARIABLE.into(), plugin.root.clone().into());
+    vars.insert(DATA_VARIABLE.into(), plugin.data.clone().into());
+    let env = Arc::new(vars);
+    let handlers = read.handlers.into_iter().map(|handler| handler.filled(|text| plugin.filled(text)));
+    handlers.map(|handler| Arc::new(CommandHook::new(handler, Arc::clone(&env))) as Arc<dyn Hook>).collect()
 }
 
 /// The hooks that come with the repository, if the user trusts them in their current form. A file that cannot be read is

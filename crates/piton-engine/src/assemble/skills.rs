@@ -1,29 +1,28 @@
 //! The skills of a session: those of the project, as far as the user trusts them, and the user's own.
 
 use super::entries::{self, At, Entry, Files, Places};
-use super::machine::Machine;
 use super::notice::Notice;
+use super::scope::Scope;
 use super::trouble::Trouble;
 use crate::agents::Agents;
-use crate::config::trust::{Item, Kind, repository};
+use crate::config::trust::{Kind, repository};
+use crate::plugins::PartKind;
 use crate::settings::SandboxSettings;
 use crate::skills::Skills;
 use crate::skills::file::{self, FILE, Read};
+use crate::tree::{Most, Tree};
 use piton_core::hidden;
 use piton_core::permission::Reach;
-use piton_tools::regular;
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A skill that was found, and whether it counts.
 pub type Found = entries::Found<Read>;
 
-/// The most files of a skill that trust covers, their bytes together, and how deep they lie. A skill with more cannot be trusted.
-const MOST_FILES: usize = 200;
-const MOST_BYTES: usize = 16 << 20;
-const DEPTH: usize = 8;
+/// What trust in a skill covers. A skill with more cannot be trusted.
+const MOST: Most = Most { files: 200, bytes: 16 << 20, depth: 8 };
 
 impl Entry for Read {
     const PLACES: Places = Places {
@@ -39,6 +38,8 @@ impl Entry for Read {
         beside_config: &["skills"],
         of_home: &[".agents/skills", ".claude/skills", ".config/opencode/skills", ".config/opencode/skill"],
         files: Files::Named(FILE),
+        tables: &[],
+        of_plugin: PartKind::Skills,
     };
 
     fn read(at: &At, text: &str) -> Result<Self, String> {
@@ -49,78 +50,30 @@ impl Entry for Read {
         self.skill.name()
     }
 
+    fn of_plugin(mut self, plugin: &str) -> Self {
+        let name = format!("{plugin}:{}", self.skill.name());
+        Arc::make_mut(&mut self.skill.given).name = name;
+        self
+    }
+
     /// The files beside it, too: its words have the model run and read them.
     fn covers<'a>(at: &At, text: &'a str) -> Result<Cow<'a, str>, String> {
         let folder = at.file.parent().unwrap_or(&at.folder);
-        let mut beside = Beside { root: folder, lines: String::new(), files: 0, bytes: MOST_BYTES };
-        beside.add(folder, DEPTH)?;
+        let lines = Tree::read(folder, MOST, &|name| name == Path::new(FILE))?.lines();
         // What is hashed ends in what lies beside it, so that no text of the skill's can stand for files.
-        let lines = if beside.lines.is_empty() { "none\n" } else { &beside.lines };
+        let lines = if lines.is_empty() { "none\n" } else { &lines };
         Ok(Cow::Owned(format!("{}\n\nThe files beside it:\n{lines}", text.trim_end())))
     }
 }
 
-/// The files of a skill beside its own, a line with the hash of each.
-struct Beside<'f> {
-    root: &'f Path,
-    lines: String,
-    files: usize,
-    bytes: usize,
-}
-
-impl Beside<'_> {
-    fn add(&mut self, folder: &Path, depth: usize) -> Result<(), String> {
-        let shown = |path: &Path| hidden::visible_line(&path.display().to_string());
-        let unread = |path: &Path, error: std::io::Error| format!("{} cannot be read: {error}", shown(path));
-        let mut entries = Vec::new();
-        for entry in fs::read_dir(folder).map_err(|error| unread(folder, error))? {
-            let entry = entry.map_err(|error| unread(folder, error))?;
-            entries.push((entry.path(), entry.file_type().map_err(|error| unread(folder, error))?));
-        }
-        entries.sort_by(|one, other| one.0.cmp(&other.0));
-        for (path, kind) in entries {
-            if path == self.root.join(FILE) {
-                continue;
-            }
-            if kind.is_dir() {
-                let deeper = depth.checked_sub(1).ok_or_else(|| format!("{} lies too deep", shown(&path)))?;
-                self.add(&path, deeper)?;
-                continue;
-            }
-            self.files += 1;
-            if self.files > MOST_FILES {
-                return Err(format!("it has more than {MOST_FILES} files, so trust cannot cover them"));
-            }
-            // As Rust writes it: no two names are written alike.
-            let name = path.strip_prefix(self.root).unwrap_or(&path);
-            if kind.is_symlink() {
-                let target = fs::read_link(&path).map_err(|error| unread(&path, error))?;
-                let _ = writeln!(self.lines, "link {name:?} to {target:?}");
-                continue;
-            }
-            let bytes = regular::whole(&path, self.bytes).map_err(|error| unread(&path, error))?;
-            self.bytes -= bytes.len();
-            let _ =
-                writeln!(self.lines, "file {name:?}, {} bytes, BLAKE3 {}", bytes.len(), blake3::hash(&bytes).to_hex());
-        }
-        Ok(())
-    }
-}
-
-/// All skills that there are for a session in this workspace, in the order in which they count. `trusted` is what this run trusts beside
-/// what the user does.
-pub fn look(machine: &Machine, workspace: &Path, trusted: &[Item]) -> Result<Vec<Found>, Trouble> {
-    entries::look(machine, workspace, trusted, [])
+/// All skills that there are for a session, in the order in which they count.
+pub fn look(scope: &Scope) -> Result<Vec<Found>, Trouble> {
+    entries::look(scope, [])
 }
 
 /// Those that count. What does not, though it came with the repository, is named.
-pub fn of_session(
-    machine: &Machine,
-    workspace: &Path,
-    trusted: &[Item],
-    notices: &mut Vec<Notice>,
-) -> Result<Skills, Trouble> {
-    let all = entries::in_force(look(machine, workspace, trusted)?, notices);
+pub fn of_session(scope: &Scope, notices: &mut Vec<Notice>) -> Result<Skills, Trouble> {
+    let all = entries::in_force(look(scope)?, notices);
     Ok(Skills::new(all.into_iter().map(|read| read.skill)))
 }
 
@@ -138,11 +91,13 @@ pub(super) fn missing(skills: &Skills, agents: &Agents, notices: &mut Vec<Notice
     }
 }
 
-/// Has commands and tools see the folders of the user's own skills: their words name files there. Those of a repository lie in it.
-pub(super) fn show(skills: &Skills, workspace: &Path, reach: &mut Reach, sandbox: Option<&mut SandboxSettings>) {
-    let of_user =
-        skills.iter().map(|skill| &skill.given.folder).filter(|folder| !folder.starts_with(repository(workspace)));
-    let folders: Vec<PathBuf> = of_user.filter_map(|folder| fs::canonicalize(folder).ok()).collect();
+/// Has commands and tools see the folders of the user's own skills, and of plugins with what they keep: their words name files there.
+/// Those of a repository lie in it.
+pub(super) fn show(skills: &Skills, scope: &Scope, reach: &mut Reach, sandbox: Option<&mut SandboxSettings>) {
+    let of_skills = skills.iter().map(|skill| &skill.given.folder);
+    let of_plugins = scope.plugins.in_force().flat_map(|(plugin, _)| [&plugin.root, &plugin.data]);
+    let outside = of_skills.chain(of_plugins).filter(|folder| !folder.starts_with(repository(&scope.workspace)));
+    let folders: Vec<PathBuf> = outside.filter_map(|folder| fs::canonicalize(folder).ok()).collect();
     reach.read.extend(folders.iter().filter_map(|folder| folder.to_str()).map(str::to_owned));
     if let Some(sandbox) = sandbox {
         sandbox.read.extend(folders);
@@ -153,6 +108,7 @@ pub(super) fn show(skills: &Skills, workspace: &Path, reach: &mut Reach, sandbox
 mod tests {
     use super::*;
     use crate::assemble::entries::brought;
+    use piton_tools::regular;
     use std::os::unix::fs::symlink;
 
     /// A repository with these files in the folder of a skill.
@@ -189,10 +145,10 @@ mod tests {
     fn a_skill_that_trust_cannot_cover_is_left_out_and_says_why() {
         let (root, folder) = repository(&[("SKILL.md", "Do it.")]);
         fs::create_dir(folder.join("many")).expect("made");
-        (0..=MOST_FILES).for_each(|n| fs::write(folder.join(format!("many/{n}")), "").expect("written"));
+        (0..=MOST.files).for_each(|n| fs::write(folder.join(format!("many/{n}")), "").expect("written"));
         assert!(covered(root.path()).unwrap_err().contains("more than 200 files"));
         fs::remove_dir_all(folder.join("many")).expect("removed");
-        fs::write(folder.join("large"), vec![0; MOST_BYTES + 1]).expect("written");
+        fs::write(folder.join("large"), vec![0; MOST.bytes + 1]).expect("written");
         let error = covered(root.path()).unwrap_err();
         assert!(error.contains("large cannot be read: it is too large"), "{error}");
         fs::remove_file(folder.join("large")).expect("removed");

@@ -1,11 +1,13 @@
 //! What a client asks of a session; it overrides files and environment variables.
 
+use crate::agents::file::Read;
 use crate::config::layers::Flag;
 use crate::config::trust::RunTrust;
 use crate::hooks::OutputSchema;
 use piton_core::configure::Configure;
 use piton_core::permission::PermissionMode;
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Everything that can be wished. The default wishes nothing.
@@ -30,6 +32,10 @@ pub struct Wishes {
     pub trust: RunTrust,
     /// MCP servers beside those of files: each a file, or JSON.
     pub mcp_config: Vec<String>,
+    /// Folders of plugins for this run.
+    pub plugin_dirs: Vec<PathBuf>,
+    /// Agents for this run, which come before all others of their names.
+    pub agents: Vec<Read>,
     /// The schema that the answer must satisfy.
     pub output_schema: Option<Arc<OutputSchema>>,
     /// Where the models' replies are recorded as a cassette.

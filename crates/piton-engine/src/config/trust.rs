@@ -56,6 +56,8 @@ pub enum Kind {
     Skill,
     /// An MCP server: one entry of a file of them.
     Server,
+    /// A plugin, with all its files.
+    Plugin,
 }
 
 impl Kind {
@@ -72,6 +74,8 @@ impl Kind {
             (Self::Skill, _) => "skills",
             (Self::Server, 1) => "MCP server",
             (Self::Server, _) => "MCP servers",
+            (Self::Plugin, 1) => "plugin",
+            (Self::Plugin, _) => "plugins",
         }
     }
 }
@@ -102,6 +106,7 @@ impl Item {
             Kind::Command => format!("command:{}", self.hash),
             Kind::Skill => format!("skill:{}", self.hash),
             Kind::Server => format!("server:{}", self.hash),
+            Kind::Plugin => format!("plugin:{}", self.hash),
         }
     }
 

@@ -29,6 +29,16 @@ impl Handler {
         key(self) == key(other) && self.args == other.args
     }
 
+    /// The same with places filled, where no shell does it.
+    #[must_use]
+    pub fn filled(mut self, fill: impl Fn(&str) -> String) -> Self {
+        if let Some(args) = &mut self.args {
+            self.command = fill(&self.command);
+            args.iter_mut().for_each(|arg| *arg = fill(arg));
+        }
+        self
+    }
+
     /// The event and the command, in one line.
     pub fn summary(&self) -> String {
         let args = self.args.as_ref().map(|args| format!(" {}", args.join(" "))).unwrap_or_default();

@@ -35,7 +35,7 @@ pub use dir::SessionDir;
 pub use lock::{Held, hold, is_held};
 pub use reader::{Reader, each, of_kinds, read_session, summary, summary_and_prompts, verify};
 pub(crate) use salvage::salvage;
-pub use unborn::sweep;
+pub use unborn::{has_run_nothing, sweep};
 pub use writer::Journal;
 
 use super::{CheckResult, Holder, Log, Opening, Salvage, Store, StoreError, Summary, Visit};

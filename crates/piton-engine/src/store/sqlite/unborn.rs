@@ -63,6 +63,12 @@ pub(super) fn is_unborn(dir: &SessionDir) -> bool {
     }
 }
 
+/// Whether no call has ever begun in this folder, and no reply: then there is nothing in it beside the journal itself.
+pub fn has_run_nothing(dir: &SessionDir) -> bool {
+    let names = fs::read_dir(dir.root()).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.into_iter().all(|name| FILES.iter().any(|file| name == *file))
+}
+
 /// Removes the files of such a folder but its lock, for who holds that and makes a session there.
 pub(super) fn clear(dir: &SessionDir, _held: &Lock) -> Result<(), Fault> {
     let files = FILES.iter().filter(|name| **name != "lock").map(|name| dir.root().join(name));
@@ -72,11 +78,7 @@ pub(super) fn clear(dir: &SessionDir, _held: &Lock) -> Result<(), Fault> {
 /// Removes what was left for long and holds nothing: folders without events, and sessions that never came in whole.
 /// Best effort. Answers how many folders went.
 pub fn sweep(data_dir: &Path) -> usize {
-    let unborn = folders(&data_dir.join("sessions"), UNBORN_KEPT).filter(|dir| {
-        let names = fs::read_dir(dir.root()).into_iter().flatten().flatten().map(|entry| entry.file_name());
-        let is_known = |name: std::ffi::OsString| FILES.iter().any(|file| name == *file);
-        names.into_iter().all(is_known) && is_unborn(dir)
-    });
+    let unborn = folders(&data_dir.join("sessions"), UNBORN_KEPT).filter(|dir| has_run_nothing(dir) && is_unborn(dir));
     let unborn = unborn.filter(|dir| sweep_one(dir).is_ok()).count();
     let cut_off = folders(&incoming(data_dir), INCOMING_KEPT).filter(|dir| !lock::is_held(dir));
     unborn + cut_off.filter(|dir| fs::remove_dir_all(dir.root()).is_ok()).count()

@@ -305,6 +305,10 @@ impl Journal {
         wal::revive(&db)?;
         let (mut conn, found) = schema::open_to_write(&db, migrations)?;
         let Found::Version(version) = found else { return Err(Fault::NotFound) };
+        // Its process was killed before its first commit: it is no session yet, and its id is free.
+        if schema::is_unborn(&conn)? {
+            return Err(Fault::NotFound);
+        }
         announce(&db, &opening);
         bulk::each_record(&conn, Some(&blobs), 1, usize::MAX, visit)?;
         schema::upgrade(&mut conn, &db, Some(&blobs), version, migrations)?;

@@ -1,0 +1,113 @@
+//! The tables `agent` and `command` in OpenCode's configuration, `opencode.json` or `opencode.jsonc`: entries as a file of Markdown would
+//! be. JSON with comments and commas at the end of lists is read, as OpenCode does.
+
+use piton_tools::regular::{self, SETTINGS_BYTES};
+use serde_json::Value;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Below a folder of a repository.
+pub(super) const OF_REPOSITORY: [&str; 4] =
+    ["opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"];
+/// Below the user's home.
+pub(super) const OF_HOME: [&str; 2] = [".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"];
+
+/// Bytes of a file that a text is taken from by `{file:…}`.
+const FILE_BYTES: usize = 100_000;
+
+/// The entries of a table, each by its name, as JSON of which files are a part that it refers to. `None`: there is no such file.
+pub(super) fn entries(file: &Path, tables: &[&str]) -> Option<Result<Vec<(String, Result<String, String>)>, String>> {
+    let text = match regular::text(file, SETTINGS_BYTES) {
+        Ok(text) => text,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return None,
+        Err(error) => return Some(Err(format!("it cannot be read: {error}"))),
+    };
+    let said: Value = match serde_json::from_str(&plain(&text)) {
+        Ok(said) => said,
+        Err(error) => return Some(Err(format!("it is no JSON: {error}"))),
+    };
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let of_table = tables.iter().filter_map(|table| said[table].as_object()).flatten();
+    let entry = |(name, value): (&String, &Value)| {
+        let mut value = value.clone();
+        let filled = fill(&mut value, folder).map(|()| value.to_string());
+        (name.clone(), filled)
+    };
+    Some(Ok(of_table.map(entry).collect()))
+}
+
+/// Puts the text of files in the place of `{file:PATH}`.
+fn fill(value: &mut Value, folder: &Path) -> Result<(), String> {
+    let Value::Object(fields) = value else { return Ok(()) };
+    for field in ["prompt", "template"] {
+        let Some(Value::String(text)) = fields.get_mut(field) else { continue };
+        let Some((before, rest)) = text.split_once("{file:") else { continue };
+        let Some((path, after)) = rest.split_once('}') else { continue };
+        let path: PathBuf = folder.join(path.trim());
+        let words = regular::text(&path, FILE_BYTES).map_err(|error| format!("{}: {error}", path.display()))?;
+        *text = format!("{before}{}{after}", words.trim_end());
+    }
+    Ok(())
+}
+
+/// JSON without comments, and without commas before the end of a list. What is in quotes is left as it is, and so is the place of every
+/// line.
+pub(super) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    let mut is_quoted = false;
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' if is_quoted => {
+                out.push(c);
+                out.extend(rest.next());
+            }
+            '"' => {
+                is_quoted = !is_quoted;
+                out.push(c);
+            }
+            '/' if !is_quoted && rest.peek() == Some(&'/') => {
+                while rest.peek().is_some_and(|next| *next != '\n') {
+                    rest.next();
+                }
+            }
+            '/' if !is_quoted && rest.peek() == Some(&'*') => {
+                rest.next();
+                let mut last = ' ';
+                for next in rest.by_ref() {
+                    if next == '\n' {
+                        out.push(next);
+                    }
+                    if last == '*' && next == '/' {
+                        break;
+                    }
+                    last = next;
+                }
+            }
+            '}' | ']' if !is_quoted => {
+                let end = out.trim_end().len();
+                if out[..end].ends_with(',') {
+                    out.remove(end - 1);
+                }
+                out.push(c);
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn comments_and_commas_at_the_end_are_passed_over_outside_of_quotes() {
+        let text = "{ // one\n \"a\": \"// no \\\" comment, ]\", /* two\n lines */ \"b\": [1, 2, ],\n}";
+        let said: Value = serde_json::from_str(&plain(text)).unwrap();
+        assert_eq!(said, json!({"a": "// no \" comment, ]", "b": [1, 2]}));
+        assert!(serde_json::from_str::<Value>(&plain("{ /* no end")).is_err());
+        assert_eq!(plain("{,}"), "{}");
+    }
+}
