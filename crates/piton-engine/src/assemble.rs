@@ -110,7 +110,7 @@ pub async fn settings(
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
     skills::missing(&skills, &agents, notices);
     skills::show(&skills, &scope, &mut policy.reach, sandbox.as_mut());
-    let servers = servers_of((machine, workspace), (items, &wishes.mcp_config), &config, sandbox.as_ref(), notices)?;
+    let servers = servers_of((machine, workspace, items), wishes, &config, sandbox.as_ref(), notices)?;
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
     let mut settings = bare::settings(first, machine, workspace);
@@ -151,14 +151,14 @@ fn limit_snapshots(settings: &mut Settings, config: &Config) {
     }
 }
 
-/// The MCP servers of a session. Those that came with the repository run in the sandbox, if there is one.
+/// The MCP servers of a session. Those that run in the sandbox have one of their own each, like that of commands.
 fn servers_of(
-    (machine, workspace): (&Machine, &Path),
-    (trusted, more): (&[Item], &[String]),
+    (machine, workspace, items): (&Machine, &Path, &[trust::Item]),
+    wishes: &Wishes,
     config: &Config,
     sandbox: Option<&SandboxSettings>,
     notices: &mut Vec<Notice>,
-) -> Result<Option<Arc<dyn Servers>>, AssembleError> {
+) -> Result<Option<Arc<dyn Servers>>, Trouble> {
     let confinement = || match sandbox {
         None => Confinement::Model,
         Some(sandbox) => {
@@ -166,7 +166,7 @@ fn servers_of(
             sandbox.confinement(workspace, machine.data_dir.join("mcp"), OsStr::new(path), [], None)
         }
     };
-    Ok(servers::of_session((machine, workspace), (trusted, more), config, confinement, notices)?)
+    servers::of_session((machine, workspace), (items, &wishes.mcp_config), config, confinement, notices)
 }
 
 fn with_servers(tools: ToolSet, servers: Option<Arc<dyn Servers>>) -> ToolSet {

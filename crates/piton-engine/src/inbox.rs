@@ -270,7 +270,9 @@ impl Askers {
     pub(crate) fn tell_durable(&mut self) {
         self.owed.drain(..).for_each(|(asker, answer)| asker.answer(answer));
         // The call may be over.
-        self.recorded.drain(..).for_each(|done| _ = done.send(()));
+        for done in self.recorded.drain(..) {
+            let _ = done.send(());
+        }
         self.waiting.iter_mut().for_each(Waiter::tell_accepted);
         self.waiting.retain(|waiter| waiter.wants_end || waiter.accepted.is_some());
     }

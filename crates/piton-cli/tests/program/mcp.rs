@@ -199,7 +199,7 @@ fn rules_hold_by_the_tools_own_name_however_it_is_called() {
     // Nobody is there to ask, unless a rule allows it.
     let model = ["run", "--format", "stream-json", "--model", "openai-chat/test-model", "go"];
     let stage = stage(json!([through, {"text": "done"}]));
-    let ran = Ran::of(stage.piton(&model)).expect_code(0);
+    let ran = Ran::of(stage.piton(&model)).expect_code(3);
     assert!(ran.outcomes()[0]["text"].as_str().unwrap().contains("needs an approval"), "{:?}", ran.outcomes());
     let allowed = self::stage(json!([through, {"text": "done"}]));
     let mut command = allowed.piton(&model);

@@ -65,7 +65,7 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
         Scenario::new("one tool", vec![calls([act("one")]), end.clone()], said.clone()),
         Scenario::new("eight parallel tools", vec![calls(eight), end.clone()], said.clone()),
         Scenario::new("a tool of each class", vec![calls([read, made, act("opaque")]), end.clone()], said.clone()),
-        by_servers(&end, said.clone()),
+        of_server(&end, &said),
         Scenario {
             asks: true,
             ..Scenario::new("approval pending", vec![calls([act("asked")]), end.clone()], said.clone())
@@ -117,16 +117,6 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
     ]
 }
 
-/// Calls of tools of a server, one of which is a task.
-fn by_servers(end: &Answer, said: Vec<Say>) -> Scenario {
-    let replies = vec![
-        calls([by_server("act", "at once"), through("act", "through")]),
-        calls([by_server("task", "a task")]),
-        end.clone(),
-    ];
-    Scenario::new("calls of a server", replies, said)
-}
-
 /// Three subagents: one calls another, one is in the background.
 fn tree(end: &Answer, said: Vec<Say>) -> Scenario {
     let parts = [task("part one", LEAD), left_at_work("part two"), act("root")];
@@ -138,6 +128,13 @@ fn tree(end: &Answer, said: Vec<Say>) -> Scenario {
         ("part three", vec![says("three is done")]),
     ];
     Scenario { subagents, ..Scenario::new("a tree of subagents", replies, said) }
+}
+
+/// Calls of a server's tools: at once, through `call_tool`, and one that goes on as a task.
+fn of_server(end: &Answer, said: &[Say]) -> Scenario {
+    let at_once = calls([by_server("act", "at once"), through("act", "through")]);
+    let replies = vec![at_once, calls([by_server("task", "a task")]), end.clone()];
+    Scenario::new("calls of a server", replies, said.to_vec())
 }
 
 impl Scenario {

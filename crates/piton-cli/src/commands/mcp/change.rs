@@ -50,13 +50,30 @@ fn entry_of(args: &McpAddArgs) -> Result<Value> {
         }
         return Ok(entry);
     }
+    let (target, header) = with_headers(target, header)?;
     ensure!(is_address, "`{}` is no address: http:// or https:// is missing", view::clean(first));
     ensure!(target.len() == 1 && env.is_empty(), "an address takes neither arguments nor --env");
     let mut entry = json!({"type": kind, "url": first});
     if !header.is_empty() {
-        entry["headers"] = Value::Object(pairs(header, ':', "--header", "'Name: value'")?);
+        entry["headers"] = Value::Object(pairs(&header, ':', "--header", "'Name: value'")?);
     }
     Ok(entry)
+}
+
+/// Headers that stand behind an address, where a command would have words of its own.
+fn with_headers(target: &[String], header: &[String]) -> Result<(Vec<String>, Vec<String>)> {
+    let (mut words, mut headers) = (Vec::new(), header.to_vec());
+    let mut rest = target.iter();
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "--header" | "-H" => match rest.next() {
+                Some(header) => headers.push(header.clone()),
+                None => bail!("--header takes 'Name: value'"),
+            },
+            _ => words.push(word.clone()),
+        }
+    }
+    Ok((words, headers))
 }
 
 fn pairs(said: &[String], between: char, flag: &str, form: &str) -> Result<Map<String, Value>> {

@@ -1,4 +1,4 @@
-//! Entries of servers: where they are found, which of a name counts, and what is wrong with them.
+//! Entries of files: which count, what a mistake costs, what other programs' words mean.
 
 use super::*;
 use piton_mcp::entry::{Login, Transport};
