@@ -27,7 +27,6 @@ pub mod server;
 pub mod skills;
 pub mod sources;
 mod chosen;
-mod opencode;
 mod switch;
 
 pub(crate) mod error;
@@ -35,6 +34,7 @@ pub(crate) mod hooks;
 pub(crate) mod machine;
 pub(crate) mod models;
 pub(crate) mod notice;
+pub(crate) mod opencode;
 pub(crate) mod trouble;
 pub(crate) mod wishes;
 
@@ -54,6 +54,7 @@ use brought::{Brought, RunTrusted};
 use chosen::Chosen;
 use models::{Answers, Source};
 use piton_http::page::PageAddress;
+use piton_models::model::Model;
 use piton_models::text_tools;
 use piton_tools::subagent::{Subagents, TaskOutput, TaskStop};
 use piton_tools::toolset::ToolSet;
@@ -110,10 +111,7 @@ pub async fn settings(
     skills::show(&skills, &scope, &mut policy.reach, sandbox.as_mut());
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
-    let mut settings = bare::settings(first, machine, workspace);
-    if let Some((snapshots, most)) = settings.snapshots.as_mut().and_then(Arc::get_mut).zip(config.undo.max_bytes()) {
-        snapshots.set_most_bytes(most);
-    }
+    let settings = bare_of(first, &config, machine, workspace);
     Ok(Settings {
         fallbacks: models.collect(),
         policy,
@@ -158,6 +156,15 @@ fn scoped(
 ) -> Result<Scope, AssembleError> {
     let scope = Scope::new(machine, workspace, config, trusted, &wishes.plugin_dirs)?;
     Ok(scope.with_agents(wishes.agents.clone()))
+}
+
+/// Settings of which only this model and the room for snapshots are said.
+fn bare_of(model: Arc<dyn Model>, config: &Config, machine: &Machine, workspace: &Path) -> Settings {
+    let mut settings = bare::settings(model, machine, workspace);
+    if let Some((snapshots, most)) = settings.snapshots.as_mut().and_then(Arc::get_mut).zip(config.undo.max_bytes()) {
+        snapshots.set_most_bytes(most);
+    }
+    settings
 }
 
 /// Where plans are kept: in the repository, where the user trusts what that brings along.

@@ -8,8 +8,8 @@
 //! One that fails, panics or takes too long is left out, and so is what depends on it; the others go on. How long each stage took is
 //! told. Plugins that people keep as folders are [`crate::plugins`].
 
-use crate::engine::Settings;
 use crate::hooks::Hook;
+use crate::settings::Settings;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use piton_tools::tool::Tool;
@@ -414,8 +414,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_embedders_tool_wins_over_a_plugins_and_that_over_a_built_in_one() {
-        let engine = crate::engine::Engine::open("/nowhere").plugin(Reads);
-        let running = engine.start().await.unwrap();
+        let mut all = Registered::default();
+        all.add(Arc::new(Reads));
+        let running = all.start().await.unwrap();
         let said = |own: Vec<Arc<dyn Tool>>| {
             let settings = Settings::new(Arc::new(Recorded::parse("{\"text\":\"x\"}").unwrap()));
             let settings = running.add_to(settings, own);
