@@ -36,6 +36,7 @@ pub(crate) mod hooks;
 pub(crate) mod machine;
 pub(crate) mod models;
 pub(crate) mod notice;
+pub(crate) mod opencode;
 pub(crate) mod trouble;
 pub(crate) mod wishes;
 
@@ -55,6 +56,7 @@ use brought::{Brought, RunTrusted};
 use chosen::Chosen;
 use models::{Answers, Source};
 use piton_http::page::PageAddress;
+use piton_models::model::Model;
 use piton_models::text_tools;
 use piton_tools::servers::Servers;
 use piton_tools::spawn::Confinement;
@@ -113,8 +115,7 @@ pub async fn settings(
     let servers = servers_of((machine, workspace, items), wishes, &config, sandbox.as_ref(), notices)?;
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
-    let mut settings = bare::settings(first, machine, workspace);
-    limit_snapshots(&mut settings, &config);
+    let settings = bare_of(first, &config, machine, workspace);
     Ok(Settings {
         fallbacks: models.collect(),
         policy,
@@ -142,13 +143,6 @@ pub async fn settings(
         model_source: Some(Arc::new(switch)),
         ..settings
     })
-}
-
-/// Snapshots cover as much as the configuration says.
-fn limit_snapshots(settings: &mut Settings, config: &Config) {
-    if let Some((snapshots, most)) = settings.snapshots.as_mut().and_then(Arc::get_mut).zip(config.undo.max_bytes()) {
-        snapshots.set_most_bytes(most);
-    }
 }
 
 /// The MCP servers of a session. Those that run in the sandbox have one of their own each, like that of commands.
@@ -191,6 +185,15 @@ fn scoped(
 ) -> Result<Scope, AssembleError> {
     let scope = Scope::new(machine, workspace, config, trusted, &wishes.plugin_dirs)?;
     Ok(scope.with_agents(wishes.agents.clone()))
+}
+
+/// Settings of which only this model and the room for snapshots are said.
+fn bare_of(model: Arc<dyn Model>, config: &Config, machine: &Machine, workspace: &Path) -> Settings {
+    let mut settings = bare::settings(model, machine, workspace);
+    if let Some((snapshots, most)) = settings.snapshots.as_mut().and_then(Arc::get_mut).zip(config.undo.max_bytes()) {
+        snapshots.set_most_bytes(most);
+    }
+    settings
 }
 
 /// Where plans are kept: in the repository, where the user trusts what that brings along.

@@ -414,8 +414,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_embedders_tool_wins_over_a_plugins_and_that_over_a_built_in_one() {
-        let engine = crate::engine::Engine::open("/nowhere").plugin(Reads);
-        let running = engine.start().await.unwrap();
+        let mut all = Registered::default();
+        all.add(Arc::new(Reads));
+        let running = all.start().await.unwrap();
         let said = |own: Vec<Arc<dyn Tool>>| {
             let settings = Settings::new(Arc::new(Recorded::parse("{\"text\":\"x\"}").unwrap()));
             let settings = running.add_to(settings, own);
