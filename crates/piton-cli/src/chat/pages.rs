@@ -17,7 +17,7 @@ const PAGES: [(&str, &str, &[&str]); 9] = [
     ("transcript", "the whole session", &["session", "show", "ID", "--full"]),
     ("tasks", "commands in the background", &["session", "processes", "ID"]),
     ("permissions", "the rules in force", &["permission", "list"]),
-    ("config", "the settings in force", &["config", "show", "--origin"]),
+    ("skills", "the skills, and where each comes from", &["skill"]),
     ("doctor", "this machine", &["doctor"]),
     ("trust", "what this repository brings along", &["trust", "--json"]),
 ];

@@ -9,7 +9,7 @@ use super::machine::Machine;
 use super::notice::Notice;
 use super::wishes::Wishes;
 use crate::config::{BackendChoice, Config, OpenHost};
-use crate::settings::{SandboxSettings, network};
+use crate::settings::{SandboxSettings, Settings, network};
 use piton_core::permission::{self, Action, PermissionMode};
 use piton_core::policy::{Policy, SandboxMode};
 use piton_http::egress::{Egress, HostRule};
@@ -80,6 +80,17 @@ pub(super) fn settings(
             Ok(None)
         }
     }
+}
+
+/// Confines the commands of a session by the defaults, where a sandbox can be made here. Whether they are confined.
+pub fn confine(settings: &mut Settings, machine: &Machine) -> bool {
+    let config = Config::default();
+    let Ok(Available { backend, .. }) = available(machine, BackendChoice::Auto) else { return false };
+    settings.policy.reach = reach(&config, machine);
+    settings.policy.sandbox = DEFAULT;
+    settings.policy.sandbox_backend = Some(backend.word().to_owned());
+    settings.sandbox = write(DEFAULT).map(|write| chosen(machine, &config, write, backend));
+    true
 }
 
 /// What calls reach without being asked about, as far as it is there.
