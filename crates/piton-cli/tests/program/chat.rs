@@ -479,8 +479,10 @@ fn a_rewind_shows_the_tree_and_takes_back_words_files_or_both() {
     wait_for(&person, "changed since, by you or another program: notes");
     std::thread::sleep(A_WHILE);
     person.type_keys("take back the rest\r");
-    wait_for(&person, "› write two");
+    let rewinds = || stage.journal().iter().filter(|event| event["type"] == "rewind_finished").count();
+    until("the words are taken back", || rewinds() == 3);
     assert_eq!(stage.workspace.read("notes"), "mine\n");
+    wait_for(&person, "\n› write two\n");
     person.type_keys("\u{15}write three\r");
     wait_for(&person, "Third.");
     until("the third turn is over", || shown(&person).matches("2 steps").count() == 3);

@@ -82,15 +82,13 @@ pub(super) fn settings(
     }
 }
 
-/// Confines the commands of a session by the defaults, where a sandbox can be made here. Whether they are confined.
-pub fn confine(settings: &mut Settings, machine: &Machine) -> bool {
+/// Confines the commands of a session by the defaults, in a sandbox that can be made here.
+pub fn confine(settings: &mut Settings, machine: &Machine, backend: Backend) {
     let config = Config::default();
-    let Ok(Available { backend, .. }) = available(machine, BackendChoice::Auto) else { return false };
     settings.policy.reach = reach(&config, machine);
     settings.policy.sandbox = DEFAULT;
     settings.policy.sandbox_backend = Some(backend.word().to_owned());
     settings.sandbox = write(DEFAULT).map(|write| chosen(machine, &config, write, backend));
-    true
 }
 
 /// What calls reach without being asked about, as far as it is there.
