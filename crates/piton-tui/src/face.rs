@@ -420,11 +420,11 @@ impl Face {
                 self.review = self.review.take().map(|before| Review::new(source, files).again(&before));
             }
             Input::Rewind(turns) => {
-                self.rewind = Some(Rewind::new(turns));
+                self.rewind = Some(Rewind::new(&turns));
                 self.picker_ms = Some(self.now_ms);
             }
             Input::RewindAgain(turns) => {
-                self.rewind = self.rewind.take().map(|before| Rewind::new(turns).again(&before));
+                self.rewind = self.rewind.take().map(|before| Rewind::new(&turns).again(&before));
             }
             Input::Pasted(text) => return self.paste(&text),
             Input::Picture(picture) => self.prompt.attach(picture),

@@ -421,7 +421,7 @@ mod tests {
         let file = |path: &str| FileChange { path: path.into(), hunks: vec![HUNK.into(), HUNK.into()], note: None };
         let files = vec![file("one.py"), FileChange { hunks: Vec::new(), ..file("empty") }, file("two.py")];
         let mut review = Review::new(Source::Session, files);
-        let mut shows_both = |review: &mut Review, columns: usize| {
+        let shows_both = |review: &mut Review, columns: usize| {
             let rows = review.screen(columns, 40, &Theme::none());
             assert!(rows.iter().all(|row| text::line_width(row) <= columns));
             rows.iter().any(|row| row.to_string().contains("a - b") && row.to_string().contains("a + b"))

@@ -70,9 +70,9 @@ pub(crate) struct Rewind {
 
 impl Rewind {
     /// The tree of these turns, in the order in which they began. The last turn that counts is chosen.
-    pub(crate) fn new(turns: Vec<Turn>) -> Self {
+    pub(crate) fn new(turns: &[Turn]) -> Self {
         let mut order = Vec::with_capacity(turns.len());
-        lay_out(&turns, None, 0, &mut order);
+        lay_out(turns, None, 0, &mut order);
         let places = order.iter().map(|(_, place)| *place).collect();
         let turns: Vec<Turn> = order.into_iter().map(|(at, _)| turns[at].clone()).collect();
         let chosen = turns.iter().position(|turn| turn.back == Some(1)).unwrap_or_default();
@@ -278,7 +278,7 @@ mod tests {
             turn(6, Some(5), "and in Zig", None),
             Turn { changed: changed(1, 40, 0), cost_micros: 20_000, ..turn(9, Some(2), "now the docs", Some(1)) },
         ];
-        Rewind::new(turns)
+        Rewind::new(&turns)
     }
 
     fn screen(rewind: &mut Rewind, columns: usize) -> String {
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(rewind.press('f'), Rewound::Back(2, Scope::Files));
         assert_eq!(rewind.press('d'), Rewound::Diff(Source::From(2)));
         assert_eq!(rewind.press('r'), Rewound::Redo);
-        let again = Rewind::new(rewind.turns.clone()).again(&rewind);
+        let again = Rewind::new(&rewind.turns).again(&rewind);
         assert_eq!(again.chosen, 0, "the place stays where numbers arrive later");
         assert!(rewind.spoken().1.starts_with("1 of 4: 11:02 fix the failing test. 2 files, +3 −1, $0.04"));
     }
