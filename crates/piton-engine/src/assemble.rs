@@ -17,7 +17,6 @@ pub mod cloud;
 pub mod entries;
 pub mod environment;
 pub mod keys;
-pub(crate) mod opencode;
 pub mod plugins;
 pub mod policy;
 pub mod rules;
