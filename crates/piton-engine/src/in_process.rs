@@ -13,6 +13,7 @@ use crate::settings::Settings;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use piton_tools::tool::Tool;
+use piton_tools::toolset::ToolSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -173,10 +174,10 @@ impl Running {
         let mut settings = settings;
         let brings = self.plugins.iter().filter_map(|plugin| self.brings.get(plugin.name()));
         for Brings { tools, hooks } in brings {
-            settings.tools = tools.iter().cloned().fold(settings.tools, |all, tool| all.with(tool));
+            settings.tools = tools.iter().cloned().fold(settings.tools, ToolSet::with);
             settings.hooks.extend(hooks.iter().cloned());
         }
-        settings.tools = own.into_iter().fold(settings.tools, |all, tool| all.with(tool));
+        settings.tools = own.into_iter().fold(settings.tools, ToolSet::with);
         settings
     }
 

@@ -124,23 +124,25 @@ mod tests {
     use expect_test::expect;
 
     fn set(text: &str, key: &str, value: &str) -> Result<String, String> {
-        with_setting(Path::new("config.toml"), text, key, value).map_err(|error| error.to_string())
+        with_setting(Path::new("config.toml"), text, key, value).map_err(|error| {
+            let why = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+            why.map(|error| format!("{error}: ")).collect()
+        })
     }
 
     #[test]
     fn a_setting_takes_its_line_and_the_rest_stays() {
-        let text =
-            "# mine\nmodel = \"a/b\"  # the # good one\n\n[limits]\nmax_steps = 7\n\n[permission]\nbash = \"ask\"\n";
-        let text = set(text, "model", "c/d").unwrap();
+        let text = "# mine\nmodel = \"openai/a\"  # the # good one\n\n[limits]\nmax_steps = 7\n\n[permission]\nbash = \"ask\"\n";
+        let text = set(text, "model", "openai/b").unwrap();
         let text = set(&text, "limits.max_steps", "9").unwrap();
         let text = set(&text, "limits.max_cost", "2.5").unwrap();
-        let text = set(&text, "mode", "plan").unwrap();
+        let text = set(&text, "permission_mode", "plan").unwrap();
         let text = set(&text, "terminal.title", "false").unwrap();
-        let text = set(&text, "models.\"a/b\".effort", "low").unwrap();
+        let text = set(&text, "models.\"openai/b\".effort", "low").unwrap();
         expect![[r##"
-            mode = "plan"
             # mine
-            model = "c/d"  # the # good one
+            model = "openai/b"  # the # good one
+            permission_mode = "plan"
 
             [limits]
             max_steps = 9
@@ -152,7 +154,7 @@ mod tests {
             [terminal]
             title = false
 
-            [models."a/b"]
+            [models."openai/b"]
             effort = "low"
         "##]]
         .assert_eq(&text);
