@@ -386,8 +386,8 @@ fn cut(text: &str, most: usize) -> String {
 mod tests {
     use super::*;
 
-    fn form(schema: Value) -> Form {
-        Form::of(&schema).expect("a form")
+    fn form(schema: &Value) -> Form {
+        Form::of(schema).expect("a form")
     }
 
     fn read(form: &Form, answers: &[&[&str]]) -> Result<Value, String> {
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn answers_become_values_of_the_fields_kinds() {
-        let form = form(json!({
+        let form = form(&json!({
             "type": "object",
             "properties": {
                 "a_name": {"type": "string", "title": "Your name"},
@@ -425,6 +425,6 @@ mod tests {
         for schema in [json!({}), deep, json!({"properties": many})] {
             assert!(Form::of(&schema).is_none(), "{schema}");
         }
-        assert_eq!(read(&form(json!({"properties": {}})), &[&["yes"]]), Ok(json!({})));
+        assert_eq!(read(&form(&json!({"properties": {}})), &[&["yes"]]), Ok(json!({})));
     }
 }

@@ -217,9 +217,8 @@ fn show(name: &str, as_json: bool, around: &Surroundings) -> Result<u8> {
     if let Some(entry) = entry.filter(|_| counts) {
         facts(&entry, around, &workspace, &mut text)?;
     }
-    match &server {
-        Some(server) => whole(server, &mut text),
-        None => {}
+    if let Some(server) = &server {
+        whole(server, &mut text);
     }
     view::write_stdout(&text);
     Ok(0)

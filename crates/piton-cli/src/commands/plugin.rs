@@ -239,7 +239,7 @@ fn validate(path: &Path, around: &Surroundings) -> Result<u8> {
     for read in plugins {
         match read {
             Ok(plugin) => {
-                faults.extend(faults_of(&plugin).into_iter().map(|fault| format!("{}: {fault}", plugin.name())))
+                faults.extend(faults_of(&plugin).into_iter().map(|fault| format!("{}: {fault}", plugin.name())));
             }
             Err(why) => faults.push(why),
         }

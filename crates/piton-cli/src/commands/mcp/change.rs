@@ -127,7 +127,7 @@ pub(super) fn switch(name: &str, is_on: bool, around: &Surroundings) -> Result<u
         }
         (true, None) => view::write_stderr(&format!("{name} is enabled: sessions that begin from here on start it.\n")),
         (false, _) => {
-            view::write_stderr(&format!("{name} is disabled: sessions that begin from here on do without it.\n"))
+            view::write_stderr(&format!("{name} is disabled: sessions that begin from here on do without it.\n"));
         }
     }
     Ok(0)
