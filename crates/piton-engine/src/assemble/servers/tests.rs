@@ -76,7 +76,7 @@ fn flags_count_before_what_is_trusted_of_the_repository_and_that_before_the_user
         (
             "home/.claude.json",
             &format!(
-                r#"{{"mcpServers": {{"two": {{"command": "x"}}, "four": {{"url": "https://x.example"}}}}, "projects": {{"REPO": {{"mcpServers": {{"five": {{"command": "x"}}}}}}}}}}"#
+                r#"{{"mcpServers": {{"four": {{"url": "https://x.example"}}, "two": {{"command": "x"}}}}, "projects": {{"REPO": {{"mcpServers": {{"five": {{"command": "x"}}}}}}}}}}"#
             ),
         ),
     ]);
