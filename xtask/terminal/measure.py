@@ -1,16 +1,25 @@
 #!/usr/bin/env python3
 """Measures an agent's terminal interface from outside, through a pseudo-terminal.
 
-    xtask/terminal/measure.py [--idle SECONDS] -- COMMAND...
+    xtask/terminal/measure.py [--idle SECONDS] [--also long,escape,resize] [--files N] -- COMMAND...
+    xtask/terminal/measure.py --start -- COMMAND...
 
 A provider of Chat Completions of its own answers at $OPENAI_BASE_URL, which COMMAND finds in its environment (for another
 agent, configure that address in it). Prints one JSON object: milliseconds to the first byte and to the prompt, from a key
 to its echo (idle, and while text streams), bytes written per byte of text, bytes and CPU while idle, memory at the prompt
 and after the text. Standard library only.
+
+--also measures more in the same session: `long`, 10 MB of text at once and then key to echo and memory; `escape`, from Esc
+until the process of a running command is gone (COMMAND must run commands without asking); `resize`, from a new size until
+the last byte of what is drawn for it. --files N makes a folder with so many files, starts COMMAND in it and measures from
+the last key of `@words` to the first hit, at once and when the folder was read. --start measures the start alone, ten
+times: of a session that is resumed, say.
 """
 
-import argparse, fcntl, http.server, json, os, pty, select, signal, statistics, struct, sys, termios, threading, time
+import argparse, fcntl, http.server, json, os, pty, re, select, shutil, signal, statistics, struct, sys, tempfile, termios
+import threading, time
 
+LONG_PIECES, SLEEP = 160, "sleep 98765"
 TEXT_PIECES, PIECE = 2200, "Some words of an answer that goes on and on. "
 
 
@@ -28,21 +37,33 @@ class Provider(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_POST(self):
-        self.rfile.read(int(self.headers["content-length"]))
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        said = json.dumps([message for message in body["messages"] if message["role"] == "user"][-1])
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
         try:
-            for number in range(TEXT_PIECES):
-                end = "\n\n" if number % 20 == 19 else ""
-                self.say({"content": PIECE + end})
-                time.sleep(0.005)
-            self.say({}, "stop", {"prompt_tokens": 1000, "completion_tokens": 20000})
+            if "run a command" in said and body["messages"][-1]["role"] == "user":
+                arguments = json.dumps({"command": SLEEP, "description": "waits"})
+                call = {"index": 0, "id": "call_1", "function": {"name": "bash", "arguments": arguments}}
+                self.say({"tool_calls": [call]})
+                self.say({}, "tool_calls", {"prompt_tokens": 1000, "completion_tokens": 20})
+            else:
+                self.text(LONG_PIECES if "a long answer" in said else 0)
+                self.say({}, "stop", {"prompt_tokens": 1000, "completion_tokens": 20000})
             self.wfile.write(b"data: [DONE]\n\n")
         except OSError:
             pass
         self.close_connection = True
+
+    def text(self, long_pieces):
+        for number in range(long_pieces):
+            self.say({"content": (PIECE * 20 + "\n\n") * 73})
+        for number in range(0 if long_pieces else TEXT_PIECES):
+            end = "\n\n" if number % 20 == 19 else ""
+            self.say({"content": PIECE + end})
+            time.sleep(0.005)
 
     def say(self, delta, finish=None, usage=None):
         event = {"id": "x", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
@@ -53,13 +74,17 @@ class Provider(http.server.BaseHTTPRequestHandler):
 
 
 class Seat:
-    def __init__(self, command, environment):
+    def __init__(self, command, environment, folder="."):
         self.began = time.monotonic()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            os.chdir(folder)
             os.execvpe(command[0], command, environment)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         self.seen = b""
+        self.resize(30, 100)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read(self, seconds):
         """What is written within this time, and when the last of it came."""
@@ -112,6 +137,109 @@ class Seat:
         return 0
 
 
+def is_running(words):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if open(f"/proc/{pid}/cmdline").read().split("\0")[:2] == words.split():
+                return True
+        except OSError:
+            pass
+    return False
+
+
+def long(seat, args, result):
+    """Ten megabytes of text, and what a key takes behind them."""
+    seat.seen = b""
+    os.write(seat.fd, b"a long answer\r")
+    began = time.monotonic()
+    seat.read(1)
+    # The prompt's own hint is back when the turn is over.
+    seat.seen = b""
+    seat.until(args.prompt.encode(), 600)
+    result["long_seconds"] = round(time.monotonic() - began, 1)
+    seat.read(1)
+    result["echo_long_ms"] = quantiles(seat.echoes(100, 0.02))
+    os.write(seat.fd, b"\x15")
+    seat.read(1)
+    result["pss_mb_long"] = round(seat.pss_mb(), 1)
+
+
+def escape(seat, args, result):
+    """From Esc until the process is gone, five times."""
+    times = []
+    for _ in range(5):
+        os.write(seat.fd, b"run a command\r")
+        end = time.monotonic() + 30
+        while not is_running(SLEEP):
+            seat.read(0.05)
+            if time.monotonic() > end:
+                sys.exit("the command never ran; does COMMAND ask first?")
+        seat.read(0.5)
+        began = time.monotonic()
+        os.write(seat.fd, b"\x1b")
+        while is_running(SLEEP):
+            seat.read(0.001)
+            if time.monotonic() > began + 10:
+                sys.exit("the command outlived Esc by 10 s")
+        times.append((time.monotonic() - began) * 1000)
+        seat.read(1)
+        os.write(seat.fd, b"\x15")
+    result["escape_gone_ms"] = quantiles(times)
+
+
+def resize(seat, args, result):
+    """From a new size until the last byte of what is drawn for it, ten times."""
+    times = []
+    for number in range(10):
+        seat.read(0.5)
+        began = time.monotonic()
+        seat.resize(30, 100 if number % 2 else 80)
+        _, last = seat.read(0.4)
+        times.append(((last or began) - began) * 1000)
+    result["resize_ms"] = quantiles(times)
+
+
+def files(args, environment):
+    """From typing `@words` to the first hit in a folder of many files."""
+    folder = tempfile.mkdtemp(prefix="piton-files-")
+    try:
+        for number in range(args.files):
+            if number % 500 == 0:
+                below = os.path.join(folder, f"part{number // 50000}", f"folder{number // 500}")
+                os.makedirs(below)
+            os.close(os.open(os.path.join(below, f"module_{number}.rs"), os.O_CREAT | os.O_WRONLY))
+        result, seat = {"files": args.files}, Seat(args.command, environment, folder)
+        seat.until(args.prompt.encode(), 60)
+        for when, pause in [("at_once", 0), ("read", 15)]:
+            seat.read(pause)
+            seat.seen, began = b"", time.monotonic()
+            os.write(seat.fd, b"@module_1")
+            while not re.search(rb"module_1\d+\.rs", seat.seen) and time.monotonic() < began + 10:
+                seat.read(0.001)
+            result[f"first_hit_{when}_ms"] = round((time.monotonic() - began) * 1000, 1)
+            os.write(seat.fd, b"\x15")
+            seat.read(1)
+        os.kill(seat.pid, signal.SIGTERM)
+        return result
+    finally:
+        shutil.rmtree(folder)
+
+
+def starts(args, environment):
+    """The start alone, ten times."""
+    first, prompt = [], []
+    for _ in range(10):
+        seat = Seat(args.command, environment)
+        while not seat.seen:
+            seat.read(0.001)
+        first.append((time.monotonic() - seat.began) * 1000)
+        prompt.append(seat.until(args.prompt.encode(), 30))
+        os.kill(seat.pid, signal.SIGTERM)
+        os.waitpid(seat.pid, 0)
+        os.close(seat.fd)
+    return {"first_byte_ms": quantiles(first), "prompt_ms": quantiles(prompt)}
+
+
 def quantiles(times):
     times = sorted(times)
     return {"p50": round(statistics.median(times), 2), "p99": round(times[min(len(times) - 1, int(len(times) * 0.99))], 2)}
@@ -122,12 +250,19 @@ def main():
     parser.add_argument("--idle", type=float, default=10)
     parser.add_argument("--prompt", default="? keys", help="text on the screen once it takes words")
     parser.add_argument("--done", default="tokens", help="text on the screen once the answer is whole")
+    parser.add_argument("--also", default="", help="long, escape, resize: separated by commas")
+    parser.add_argument("--files", type=int, default=0, help="measure @ in a folder of so many files")
+    parser.add_argument("--start", action="store_true", help="measure the start alone")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Provider)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     environment = {**os.environ, "OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1", "OPENAI_API_KEY": "sk-x"}
     environment.update(TERM="xterm-256color")
+    if args.files:
+        return print(json.dumps(files(args, environment), indent=1))
+    if args.start:
+        return print(json.dumps(starts(args, environment), indent=1))
     seat = Seat(args.command, environment)
     while not seat.seen:
         seat.read(0.001)
@@ -150,6 +285,8 @@ def main():
     text = TEXT_PIECES * len(PIECE)
     result["bytes_per_byte_of_text"] = round(len(seat.seen) / text, 2)
     result["pss_mb_after"] = round(seat.pss_mb(), 1)
+    for more in filter(None, args.also.split(",")):
+        {"long": long, "escape": escape, "resize": resize}[more](seat, args, result)
     os.kill(seat.pid, signal.SIGTERM)
     print(json.dumps(result, indent=1))
 

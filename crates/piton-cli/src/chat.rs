@@ -10,6 +10,7 @@
 //! The first frame is on the screen before settings, models and keys are read; they arrive as facts. A session begins
 //! with the first words in it.
 
+mod clipboard;
 mod commands;
 mod effects;
 mod looks;
@@ -18,9 +19,13 @@ mod pictures;
 mod recall;
 mod review;
 mod session;
+mod session_list;
 mod setup;
+mod settings;
 mod status;
+mod theme;
 
+use crate::chat::clipboard::Clip;
 use crate::chat::looks::Looks;
 use crate::chat::session::Open;
 use crate::chat::status::StatusLine;
@@ -46,7 +51,9 @@ use piton_engine::engine::{Engine, EngineError, Settings};
 use piton_tools::servers::Servers;
 use piton_tools::spawn::Env;
 use piton_tui::face::{Effect, Facts, Input, Note};
+use piton_tui::rewind::Turn;
 use piton_tui::terminal::{Lent, Seat, Terminal};
+use piton_tui::theme::Theme;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -61,6 +68,10 @@ enum Done {
     Asked { about: About, answer: Result<Reply, EngineError> },
     /// The person's editor is closed, and the terminal given back.
     Edited(Result<String>, Lent),
+    /// It is known what each turn changed.
+    Counted(Vec<Turn>),
+    /// What is on the clipboard was asked for.
+    Pasted(Option<Clip>),
 }
 
 /// What was asked for, as far as it matters for what comes of it.
@@ -100,6 +111,11 @@ struct Chat<'a> {
     is_over: bool,
     /// Whether an interrupt that comes next was for somebody who had the terminal.
     skips_interrupt: bool,
+    /// Whether sessions of all folders are listed to choose from.
+    lists_all: bool,
+    /// Tells when the person's theme is another one.
+    theme: theme::Watch,
+    shown_theme: Option<Theme>,
 }
 
 /// Talks until the person leaves.
@@ -137,6 +153,9 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<u8> {
         held: prompt,
         is_over: false,
         skips_interrupt: false,
+        lists_all: false,
+        theme: theme::Watch::start(around),
+        shown_theme: looks::own_theme(around).ok().flatten(),
     };
     let stopped = tokio::select! {
         biased;
@@ -181,6 +200,7 @@ impl Chat<'_> {
                 Some(done) = self.asked.next() => self.done(done).await,
                 lines = StatusLine::next(&mut self.status) => self.terminal.tell(Input::Status(lines)),
                 _ = sizes.recv() => self.terminal.resized(),
+                () = self.theme.changed() => self.read_theme(),
                 stop = stops.next() => match std::mem::take(&mut self.skips_interrupt) && !stop.by_term {
                     true => {}
                     false => return Ok(stop.code()),
@@ -240,6 +260,8 @@ impl Chat<'_> {
                 }
                 return;
             }
+            Done::Counted(turns) => return self.terminal.tell(Input::RewindAgain(turns)),
+            Done::Pasted(clip) => return self.pasted(clip),
         };
         match (about, answer) {
             (About::Plan, Ok(Reply::Planned(plan))) => self.planned(*plan),

@@ -229,8 +229,9 @@ pub(crate) struct RunArgs {
     /// running it, the task is sent there
     #[arg(short, long, conflicts_with = "resume", help_heading = SESSIONS)]
     pub(crate) r#continue: bool,
-    /// Resume this session (an id or its prefix, a title, last, -2); without ID, choose from a list
-    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "", allow_negative_numbers = true, help_heading = SESSIONS)]
+    /// Resume this session (an id or its prefix, a title, last, -2), or attach to it if another process runs it;
+    /// without ID, choose from a list
+    #[arg(short, long, visible_alias = "attach", value_name = "ID", num_args = 0..=1, default_missing_value = "", allow_negative_numbers = true, help_heading = SESSIONS)]
     pub(crate) resume: Option<String>,
     /// Output format
     #[arg(long, value_enum, visible_alias = "output-format", default_value_t = Format::Text, help_heading = OUTPUT)]
@@ -1184,6 +1185,14 @@ pub(crate) enum ConfigCommand {
     },
     /// Open your configuration in $VISUAL or $EDITOR, then check it
     Edit,
+    /// Change one setting in your configuration; the other lines stay as they are
+    Set {
+        /// The key, such as limits.max_steps
+        key: String,
+        /// Its value
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
     /// The same as `piton trust`
     Trust(TrustArgs),
     /// The same as `piton trust --revoke`

@@ -28,7 +28,6 @@ pub mod servers;
 pub mod skills;
 pub mod sources;
 mod chosen;
-mod opencode;
 mod switch;
 
 pub(crate) mod error;
@@ -36,6 +35,7 @@ pub(crate) mod hooks;
 pub(crate) mod machine;
 pub(crate) mod models;
 pub(crate) mod notice;
+pub(crate) mod opencode;
 pub(crate) mod trouble;
 pub(crate) mod wishes;
 
@@ -55,6 +55,7 @@ use brought::{Brought, RunTrusted};
 use chosen::Chosen;
 use models::{Answers, Source};
 use piton_http::page::PageAddress;
+use piton_models::model::Model;
 use piton_models::text_tools;
 use piton_tools::servers::Servers;
 use piton_tools::spawn::Confinement;
@@ -84,7 +85,7 @@ pub async fn settings(
     let items = trusted.as_ref().map_or(&[][..], |trusted| &trusted.items);
     let scope = scoped(machine, workspace, &config, items, wishes)?;
     notices.extend(scope.plugins.notices());
-    let skills = skills::of_session(&scope, notices)?;
+    let skills = Arc::new(skills::of_session(&scope, notices)?);
     let agents = agents::of_session(&scope, notices)?.with_skills_of_plugins(&skills);
     let chosen = Chosen::of(&agents, &scope, &config, wishes, notices)?;
     let (mut policy, mut sandbox) = policy::of_session(&config, machine, wishes, notices)?;
@@ -98,27 +99,22 @@ pub async fn settings(
     let answers = Answers { options: config.answers.options(), text_tools: config.answers.text_tools, by_preset };
     let answers = answers.with_effort(had_effort);
     let source = Source { config: &config, machine, cassettes: wishes.cassettes, tape: wishes.tape.as_ref() };
-    let models = Box::pin(chosen.models(&source, &answers, &config, wishes, notices));
-    let (models, displaced_models) = models.await?;
+    let (models, displaced_models) = Box::pin(chosen.models(&source, &answers, &config, wishes, notices)).await?;
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
-    let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
-    let all = models.iter().chain(&titles).chain(&summaries);
-    let env_of_hooks = Arc::new(keys::left_for_hooks(all, &config, machine));
+    let all = || models.iter().chain(&titles).chain(&summaries);
+    let env = Arc::new(keys::left_for_tools(all(), &config, machine));
+    let env_of_hooks = Arc::new(keys::left_for_hooks(all(), &config, machine));
     let hooks = hooks::hooks(wishes, &config, &env_of_hooks, &scope, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
     skills::missing(&skills, &agents, notices);
-    let skills = Arc::new(skills);
     skills::show(&skills, &scope, &mut policy.reach, sandbox.as_mut());
     let servers = servers_of((machine, workspace, items), wishes, &config, sandbox.as_ref(), notices)?;
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
-    let mut settings = bare::settings(first, machine, workspace);
-    if let Some((snapshots, most)) = settings.snapshots.as_mut().and_then(Arc::get_mut).zip(config.undo.max_bytes()) {
-        snapshots.set_most_bytes(most);
-    }
+    let settings = bare_of(first, &config, machine, workspace);
     Ok(Settings {
         fallbacks: models.collect(),
         policy,
@@ -190,6 +186,15 @@ fn scoped(
     Ok(scope.with_agents(wishes.agents.clone()))
 }
 
+/// Settings of which only this model and the room for snapshots are said.
+fn bare_of(model: Arc<dyn Model>, config: &Config, machine: &Machine, workspace: &Path) -> Settings {
+    let mut settings = bare::settings(model, machine, workspace);
+    if let Some((snapshots, most)) = settings.snapshots.as_mut().and_then(Arc::get_mut).zip(config.undo.max_bytes()) {
+        snapshots.set_most_bytes(most);
+    }
+    settings
+}
+
 /// Where plans are kept: in the repository, where the user trusts what that brings along.
 fn plan_folder(machine: &Machine, workspace: &Path, wishes: &Wishes) -> PlanFolder {
     let (machine, workspace, is_for_run) = (machine.clone(), workspace.to_owned(), wishes.trust != RunTrust::None);
@@ -205,9 +210,6 @@ fn plan_folder(machine: &Machine, workspace: &Path, wishes: &Wishes) -> PlanFold
     })
 }
 
-/// No provider has this name: the web is reached by the general settings of `[http]`.
-const WEB: &str = "";
-
 /// These tools, those that read and, where that is configured, search the web by this machine's proxies and certificates, and those
 /// that call these agents and give these skills.
 pub fn tools_of(
@@ -216,7 +218,7 @@ pub fn tools_of(
     config: &Config,
     machine: &Machine,
 ) -> Result<ToolSet, AssembleError> {
-    let options = server::http_options(WEB, config, machine)?;
+    let options = server::http_options(server::WEB, config, machine)?;
     let tools = tools.with(Arc::new(WebFetch::new(options.clone())));
     let tools = tools.with(Arc::new(Subagents::new(agents.subagents())));
     let tools = tools.with(Arc::new(TaskOutput)).with(Arc::new(TaskStop));

@@ -1,6 +1,7 @@
 //! The configuration: what is said in it, read strictly, and what it changes. [`layers`] is where it comes from,
 //! [`trust`] whether what a repository says counts, [`mistake`] what is said of one that makes no sense.
 
+pub mod edit;
 pub mod layers;
 pub mod mistake;
 pub mod trust;

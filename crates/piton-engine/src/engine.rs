@@ -376,11 +376,11 @@ impl Fold for Memory {
 /// reachable. The socket closes before the journal's lock is released, and followers receive everything.
 async fn run(mut driver: Driver, served: Served) {
     let _last_word = LastWord(served.bus.clone());
-    let Some(first) = driver.first_request().await else { return driver.leave().await };
+    let Some(first) = driver.first_request().await else { return Box::pin(driver.leave()).await };
     let mut server = Server::open(served);
     driver.run(first).await;
     server.shut().await;
-    driver.leave().await;
+    Box::pin(driver.leave()).await;
 }
 
 /// Tells subscribers that nothing more comes, even if the driver panicked.

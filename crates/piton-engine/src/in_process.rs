@@ -8,11 +8,12 @@
 //! One that fails, panics or takes too long is left out, and so is what depends on it; the others go on. How long each stage took is
 //! told. Plugins that people keep as folders are [`crate::plugins`].
 
-use crate::engine::Settings;
 use crate::hooks::Hook;
+use crate::settings::Settings;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use piton_tools::tool::Tool;
+use piton_tools::toolset::ToolSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -173,10 +174,10 @@ impl Running {
         let mut settings = settings;
         let brings = self.plugins.iter().filter_map(|plugin| self.brings.get(plugin.name()));
         for Brings { tools, hooks } in brings {
-            settings.tools = tools.iter().cloned().fold(settings.tools, |all, tool| all.with(tool));
+            settings.tools = tools.iter().cloned().fold(settings.tools, ToolSet::with);
             settings.hooks.extend(hooks.iter().cloned());
         }
-        settings.tools = own.into_iter().fold(settings.tools, |all, tool| all.with(tool));
+        settings.tools = own.into_iter().fold(settings.tools, ToolSet::with);
         settings
     }
 
@@ -414,8 +415,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_embedders_tool_wins_over_a_plugins_and_that_over_a_built_in_one() {
-        let engine = crate::engine::Engine::open("/nowhere").plugin(Reads);
-        let running = engine.start().await.unwrap();
+        let mut all = Registered::default();
+        all.add(Arc::new(Reads));
+        let running = all.start().await.unwrap();
         let said = |own: Vec<Arc<dyn Tool>>| {
             let settings = Settings::new(Arc::new(Recorded::parse("{\"text\":\"x\"}").unwrap()));
             let settings = running.add_to(settings, own);

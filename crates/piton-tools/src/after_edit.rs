@@ -68,8 +68,10 @@ mod tests {
 
     #[test]
     fn a_name_is_at_any_depth_and_a_path_in_its_place() {
-        let rule = |pattern| AfterEdit::new(pattern, "x {file}", Does::Format).unwrap();
-        let is_for = |pattern: &str, path: &str| rule(pattern).is_for(Path::new(path), Path::new("/w"));
+        let is_for = |pattern: &str, path: &str| {
+            let rule = AfterEdit::new(pattern, "x {file}", Does::Format).unwrap();
+            rule.is_for(Path::new(path), Path::new("/w"))
+        };
         assert!(is_for("*.rs", "/w/a.rs") && is_for("*.rs", "/w/b/c/a.rs") && !is_for("*.rs", "/v/a.rs"));
         assert!(is_for("web/**/*.ts", "/w/web/a/b.ts") && !is_for("web/*.ts", "/w/web/a/b.ts"));
     }

@@ -1,9 +1,14 @@
 //! Lines as the bytes that a terminal draws them from.
 
+mod links;
+
+pub use links::Links;
+
 use crate::text;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
 use std::fmt::Write as _;
+use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Begins a frame that is shown at once, and ends it (synchronized output).
@@ -21,12 +26,12 @@ fn graphemes(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Appends the bytes of a line: its spans from the left, without a line's end.
-pub(crate) fn line(line: &Line<'_>, out: &mut String) {
-    line_from(line, 0, out);
+pub(crate) fn line(line: &Line<'_>, links: &Links, out: &mut String) {
+    line_from(line, 0, links, out);
 }
 
 /// Appends what of a line stands from this column on.
-pub(crate) fn line_from(line: &Line<'_>, column: usize, out: &mut String) {
+pub(crate) fn line_from(line: &Line<'_>, column: usize, links: &Links, out: &mut String) {
     let mut at = 0;
     for span in &line.spans {
         let wide = text::width(&span.content);
@@ -44,12 +49,26 @@ pub(crate) fn line_from(line: &Line<'_>, column: usize, out: &mut String) {
             Some(address) => {
                 let _ = write!(out, "\x1b]8;;{address}\x1b\\{shown}\x1b]8;;\x1b\\");
             }
-            None => out.push_str(shown),
+            None => linked(shown, &links.find(&span.content), span.content.len() - shown.len(), out),
         }
         if !codes.is_empty() {
             out.push_str(RESET);
         }
     }
+}
+
+/// Appends the end of a text, from this byte on, with what of it are links.
+fn linked(shown: &str, links: &[(Range<usize>, String)], from: usize, out: &mut String) {
+    let mut at = 0;
+    for (range, address) in links {
+        let (start, end) = (range.start.saturating_sub(from), range.end.saturating_sub(from));
+        if end > at {
+            out.push_str(&shown[at..start]);
+            let _ = write!(out, "\x1b]8;;{address}\x1b\\{}\x1b]8;;\x1b\\", &shown[start..end]);
+            at = end;
+        }
+    }
+    out.push_str(&shown[at..]);
 }
 
 /// The text behind this many columns; none where a wide character stands across them.

@@ -21,10 +21,11 @@ use crate::picker::{Item, Picker, Purpose};
 use crate::prompt::{Picture, Prompt};
 use crate::question::Asked;
 use crate::review::{FileChange, FileHunk, Review, Source};
+use crate::rewind::{self, Rewind};
 use crate::theme::{Level, Theme};
 use crate::transcript::Transcript;
 use crossterm::event::KeyEvent;
-use piton_core::client::{Answer, Published, Wanted, When};
+use piton_core::client::{Answer, Published, Scope as RewindScope, Wanted, When};
 use piton_core::event::{Event, Subject};
 use piton_core::ids::MessageId;
 use piton_core::permission::PermissionMode;
@@ -68,6 +69,16 @@ pub enum Input {
     Review(Source, Vec<FileChange>),
     /// The same, told anew: nothing where it is not looked through any more.
     ReviewAgain(Source, Vec<FileChange>),
+    /// The turns of the session, to go back to before one of them.
+    Rewind(Vec<rewind::Turn>),
+    /// The same, when more is known of them: nothing where they are not looked at any more.
+    RewindAgain(Vec<rewind::Turn>),
+    /// Text from the clipboard.
+    Pasted(String),
+    /// A picture from there.
+    Picture(Picture),
+    /// Other colours: the person's file was changed.
+    Theme(Box<Theme>),
     /// Something to choose from.
     Choose {
         /// What becomes of the choice.
@@ -161,8 +172,24 @@ pub enum Effect {
     },
     /// Something was chosen.
     Chosen(Purpose, String),
-    /// Open this text in the person's editor.
-    Editor(String),
+    /// Open a text in the person's editor.
+    Editor {
+        /// The text.
+        text: String,
+        /// What the model said last, to be read beside it.
+        beside: String,
+    },
+    /// Put in what is on the clipboard.
+    Paste,
+    /// Take so many turns back.
+    Rewind {
+        /// How many.
+        turns: u32,
+        /// What of them.
+        scope: RewindScope,
+    },
+    /// Do this to a session in a list of them.
+    Session(Deed),
     /// Put this on the clipboard.
     Copy(String),
     /// Tell what was changed between these states.
@@ -183,6 +210,19 @@ pub enum Effect {
     Scroll(isize),
     /// Leave.
     Leave,
+}
+
+/// What is done to a session in a list of them, by its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    /// Give it a title.
+    Rename(String, String),
+    /// Move it to the trash.
+    Trash(String),
+    /// Show what was said in it.
+    Show(String),
+    /// List those of this folder, or those of all folders.
+    OtherFolders,
 }
 
 /// What a line below the prompt offers.
@@ -211,7 +251,12 @@ pub struct Face {
     /// When a list appeared that the person did not open by a key just now, until it is used.
     picker_ms: Option<u64>,
     page: Option<Page>,
+    /// Whether the page is the one of the last call.
+    shows_call: bool,
     review: Option<Review>,
+    rewind: Option<Rewind>,
+    /// Whether the face is left when the turn is over.
+    leaves_after: bool,
     facts: Option<Facts>,
     /// Rows from beside the session, to be shown with the next frame.
     notes: Vec<Line<'static>>,
@@ -263,7 +308,10 @@ impl Face {
             picker: None,
             picker_ms: None,
             page: None,
+            shows_call: false,
             review: None,
+            rewind: None,
+            leaves_after: false,
             facts: None,
             notes: Vec::new(),
             history: History::default(),
@@ -323,7 +371,7 @@ impl Face {
 
     /// Whether a page has the whole screen.
     pub fn has_page(&self) -> bool {
-        self.page.is_some() || self.review.is_some()
+        self.page.is_some() || self.review.is_some() || self.rewind.is_some()
     }
 
     /// The question that is to be answered next.
@@ -347,12 +395,18 @@ impl Face {
             Input::Paste(text) => return self.paste(&text),
             Input::Resize(columns, rows) => self.size = (columns.max(1), rows.max(1)),
             Input::Focus(_) => {}
-            Input::Heard(published) => self.hear(&published),
+            Input::Heard(published) => {
+                self.hear(&published);
+                if self.leaves_after && !self.is_busy() {
+                    return vec![Effect::Leave];
+                }
+            }
             Input::Session { id } => self.begin(&id),
             Input::Facts(facts) => self.introduce(facts),
             Input::Note(note) => self.note(&note),
             Input::Page { title, text, at_end } => {
                 let page = Page::of_text(&title, &text);
+                self.shows_call = false;
                 self.page = Some(if at_end { page.at_end() } else { page });
             }
             Input::Review(source, files) => {
@@ -365,6 +419,16 @@ impl Face {
             Input::ReviewAgain(source, files) => {
                 self.review = self.review.take().map(|before| Review::new(source, files).again(&before));
             }
+            Input::Rewind(turns) => {
+                self.rewind = Some(Rewind::new(&turns));
+                self.picker_ms = Some(self.now_ms);
+            }
+            Input::RewindAgain(turns) => {
+                self.rewind = self.rewind.take().map(|before| Rewind::new(&turns).again(&before));
+            }
+            Input::Pasted(text) => return self.paste(&text),
+            Input::Picture(picture) => self.prompt.attach(picture),
+            Input::Theme(theme) => (self.theme, self.follows) = (*theme, None),
             Input::Choose { purpose, title, items } => {
                 self.picker = Some(Picker::new(purpose, &title, items));
                 self.picker_ms = Some(self.now_ms);
@@ -449,6 +513,8 @@ impl Face {
     /// Another session is told of.
     fn begin(&mut self, id: &str) {
         self.close();
+        self.rewind = None;
+        self.leaves_after = false;
         self.meter = Meter::default();
         self.todos.clear();
         self.history.set_session(id);

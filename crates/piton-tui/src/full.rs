@@ -2,7 +2,7 @@
 //! the inline one, so either can take over from the other at any time. Rows that become final while it is shown are handed out when it
 //! is left: then they belong into the scrollback.
 
-use crate::ansi;
+use crate::ansi::{self, Links};
 use crate::inline::Frame;
 use crate::text;
 use ratatui_core::text::Line;
@@ -27,6 +27,8 @@ pub struct Full {
     drawn: Vec<Line<'static>>,
     /// Where the cursor was put, if it was.
     cursor: Option<Option<(usize, usize)>>,
+    /// Where names of files in the text lead.
+    pub links: Links,
 }
 
 impl Full {
@@ -34,7 +36,8 @@ impl Full {
     pub fn new(columns: usize, rows: usize) -> Self {
         let (columns, rows) = (columns.max(1), rows.max(1));
         let (kept, unwritten, drawn) = (VecDeque::new(), Vec::new(), Vec::new());
-        Self { columns, rows, kept, unwritten, is_shown: false, back: 0, drawn, cursor: None }
+        let links = Links::default();
+        Self { columns, rows, kept, unwritten, is_shown: false, back: 0, drawn, cursor: None, links }
     }
 
     /// Whether it is on the screen.
@@ -99,7 +102,7 @@ impl Full {
         for (number, row) in rows.iter().enumerate() {
             if self.drawn.get(number) != Some(row) {
                 let _ = write!(out, "\x1b[{};1H", number + 1);
-                ansi::line(row, &mut out);
+                ansi::line(row, &self.links, &mut out);
                 out.push_str("\x1b[K");
             }
         }

@@ -20,7 +20,7 @@ mod tests;
 #[cfg(test)]
 pub(crate) use tests::shown;
 
-use crate::ansi;
+use crate::ansi::{self, Links};
 use ratatui_core::text::Line;
 use std::fmt::Write as _;
 
@@ -49,13 +49,16 @@ pub struct Inline {
     pub syncs: bool,
     /// Whether the terminal breaks rows anew that do not fit a new width. Else it cuts them.
     pub reflows: bool,
+    /// Where names of files in the text lead.
+    pub links: Links,
 }
 
 impl Inline {
     /// A tail of no rows, at the cursor, which stands in the first column.
     pub fn new(columns: usize, rows: usize) -> Self {
         let (columns, rows) = (columns.max(1), rows.max(1));
-        Self { columns, rows, drawn: Vec::new(), row: 0, column: 0, is_hidden: false, syncs: false, reflows: true }
+        let (drawn, links) = (Vec::new(), Links::default());
+        Self { columns, rows, drawn, row: 0, column: 0, is_hidden: false, syncs: false, reflows: true, links }
     }
 
     /// Columns and rows of the screen.
@@ -161,7 +164,7 @@ impl Inline {
             if number > 0 {
                 out.push_str("\r\n");
             }
-            ansi::line(row, out);
+            ansi::line(row, &self.links, out);
         }
         self.row = rows.len().saturating_sub(1);
         self.column = rows.last().map_or(0, ansi::width);
@@ -208,7 +211,7 @@ impl Inline {
             }
             self.go(number, out);
             self.go_across(from, out);
-            ansi::line_from(row, from, out);
+            ansi::line_from(row, from, &self.links, out);
             self.column = is;
             self.settle_column(out);
             if was > is {

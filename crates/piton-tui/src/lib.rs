@@ -9,7 +9,7 @@
 //!
 //! [`terminal`] is the only part that knows a real terminal; the rest is data.
 
-mod ansi;
+pub mod ansi;
 mod blocks;
 pub mod commands;
 pub mod diff;
@@ -28,6 +28,7 @@ pub mod picker;
 pub mod prompt;
 mod question;
 pub mod review;
+pub mod rewind;
 pub mod signals;
 pub mod terminal;
 pub mod text;

@@ -1,6 +1,6 @@
 //! A text that has the whole screen: it is scrolled, and searched with `/`.
 
-use crate::ansi;
+use crate::ansi::{self, Links};
 use crate::blocks;
 use crate::text;
 use crate::theme::Theme;
@@ -14,6 +14,8 @@ pub(crate) struct Page {
     lines: Vec<Line<'static>>,
     /// The lines as rows of a screen so wide, and the width.
     rows: Vec<Line<'static>>,
+    /// The rows with which its parts begin, for `{` and `}`.
+    parts: Vec<usize>,
     columns: usize,
     top: usize,
     /// What is being searched, while it is typed.
@@ -27,6 +29,7 @@ impl Page {
             title: title.to_owned(),
             lines,
             rows: Vec::new(),
+            parts: Vec::new(),
             columns: 0,
             top: 0,
             search: None,
@@ -83,6 +86,15 @@ impl Page {
         self.top = found.unwrap_or(self.top);
     }
 
+    /// Goes to the next part, or the one before.
+    pub(crate) fn jump(&mut self, is_forward: bool) {
+        let to = match is_forward {
+            true => self.parts.iter().find(|row| **row > self.top),
+            false => self.parts.iter().rev().find(|row| **row < self.top),
+        };
+        self.top = to.copied().unwrap_or(if is_forward { self.top } else { 0 });
+    }
+
     /// All of it, as lines.
     pub(crate) fn spoken(&self) -> impl Iterator<Item = String> {
         std::iter::once(format!("{}:", self.title)).chain(self.lines.iter().map(ToString::to_string))
@@ -96,8 +108,7 @@ impl Page {
     pub(crate) fn screen(&mut self, columns: usize, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
         let (columns, rows) = (columns.max(1), rows.max(2));
         if self.columns != columns {
-            self.rows = self.lines.iter().flat_map(|line| text::wrap(line, columns, 0)).collect();
-            self.columns = columns;
+            self.lay_out(columns);
         }
         let high = rows - 1;
         self.top = self.top.min(self.rows.len().saturating_sub(high));
@@ -107,26 +118,74 @@ impl Page {
         let foot = match &self.search {
             Some(search) => format!("/{search}"),
             None => format!(
-                "{} · {}–{last} of {} · ↑↓ PgUp PgDn g G · / search, n N · q",
+                "{} · {}–{last} of {} · ↑↓ PgUp PgDn g G{} · / search, n N · q",
                 blocks::one_line(&self.title),
                 (self.top + 1).min(last),
-                self.rows.len()
+                self.rows.len(),
+                if self.parts.len() > 1 { " { }" } else { "" },
             ),
         };
         screen.push(text::fit(&Line::from(Span::styled(foot, theme.chosen)), columns));
         screen
     }
+
+    fn lay_out(&mut self, columns: usize) {
+        self.columns = columns;
+        self.rows.clear();
+        self.parts.clear();
+        for line in &self.lines {
+            if begins_part(line) {
+                self.parts.push(self.rows.len());
+            }
+            self.rows.extend(text::wrap(line, columns, 0));
+        }
+    }
+}
+
+/// Whether a part of a text begins here: a prompt or a turn of a session, or a heading.
+fn begins_part(line: &Line<'_>) -> bool {
+    let text = line.to_string();
+    let is_heading = text.len() > 3 && text.chars().all(|char| char.is_ascii_uppercase() || char == ' ');
+    is_heading || ["you: ", "turn "].iter().any(|begins| text.starts_with(begins))
 }
 
 /// The bytes that put these rows on the alternate screen.
-pub(crate) fn draw(rows: &[Line<'static>]) -> String {
+pub(crate) fn draw(rows: &[Line<'static>], links: &Links) -> String {
     let mut out = String::from(ansi::SYNC.0);
     out.push_str("\x1b[?25l\x1b[H");
     for (number, row) in rows.iter().enumerate() {
         let _ = write!(out, "\x1b[{};1H", number + 1);
-        ansi::line(row, &mut out);
+        ansi::line(row, links, &mut out);
         out.push_str("\x1b[K");
     }
     out.push_str(ansi::SYNC.1);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_go_from_part_to_part_and_say_so() {
+        let words = "ses_1\n\nyou: one\nlong\nlong\nlong\nlong\nyou: two\nmore\nmore\nmore\nmore\nmore";
+        let mut page = Page::of_text("the whole session", words);
+        let top = |page: &mut Page| {
+            let rows = page.screen(60, 4, &Theme::none());
+            assert!(rows[3].to_string().contains("{ }"), "{rows:?}");
+            rows[0].to_string()
+        };
+        assert_eq!(top(&mut page), "ses_1");
+        page.jump(true);
+        assert_eq!(top(&mut page), "you: one");
+        page.jump(true);
+        assert_eq!(top(&mut page), "you: two");
+        page.jump(true);
+        assert_eq!(top(&mut page), "you: two", "there is no other");
+        page.jump(false);
+        page.jump(false);
+        assert_eq!(top(&mut page), "ses_1");
+        let rows = Page::of_text("prose", "a\nb").screen(60, 4, &Theme::none());
+        assert!(!rows[3].to_string().contains("{ }"));
+    }
 }

@@ -29,6 +29,8 @@ pub enum Purpose {
     Leaving,
     /// What to do where no model can be asked yet.
     Setup,
+    /// Settings, each with who says it.
+    Setting,
 }
 
 /// One thing to choose.
@@ -52,27 +54,57 @@ pub(crate) struct Picker {
     /// The items that match, the best first.
     hits: Vec<usize>,
     chosen: usize,
+    /// The new name of what is chosen, while it is typed.
+    renamed: Option<String>,
+    /// Whether the trash was meant once.
+    is_asked: bool,
 }
 
 impl Picker {
     pub(crate) fn new(purpose: Purpose, title: &str, items: Vec<Item>) -> Self {
         let hits = (0..items.len()).collect();
-        Self { purpose, title: title.to_owned(), items, filter: String::new(), hits, chosen: 0 }
+        Self {
+            purpose,
+            title: title.to_owned(),
+            items,
+            filter: String::new(),
+            hits,
+            chosen: 0,
+            renamed: None,
+            is_asked: false,
+        }
     }
 
     pub(crate) fn typed(&mut self, char: char) {
-        self.filter.push(char);
-        self.narrow();
+        self.is_asked = false;
+        match &mut self.renamed {
+            Some(name) => name.push(char),
+            None => {
+                self.filter.push(char);
+                self.narrow();
+            }
+        }
     }
 
     pub(crate) fn pasted(&mut self, text: &str) {
-        self.filter.extend(text.chars().filter(|char| !char.is_control()).take(MOST_PASTED));
-        self.narrow();
+        let typed = text.chars().filter(|char| !char.is_control()).take(MOST_PASTED);
+        match &mut self.renamed {
+            Some(name) => name.extend(typed),
+            None => {
+                self.filter.extend(typed);
+                self.narrow();
+            }
+        }
     }
 
     pub(crate) fn backspace(&mut self) {
-        self.filter.pop();
-        self.narrow();
+        match &mut self.renamed {
+            Some(name) => drop(name.pop()),
+            None => {
+                self.filter.pop();
+                self.narrow();
+            }
+        }
     }
 
     fn narrow(&mut self) {
@@ -89,6 +121,7 @@ impl Picker {
     }
 
     pub(crate) fn go(&mut self, by: isize) {
+        (self.renamed, self.is_asked) = (None, false);
         let most = self.hits.len().saturating_sub(1);
         self.chosen = self.chosen.saturating_add_signed(by).min(most);
     }
@@ -97,24 +130,79 @@ impl Picker {
         self.hits.get(self.chosen).and_then(|index| self.items.get(*index))
     }
 
+    /// Begins to type a new name for what is chosen.
+    pub(crate) fn rename(&mut self) {
+        self.is_asked = false;
+        self.renamed = self.chosen().map(|item| item.label.clone());
+    }
+
+    pub(crate) fn is_renaming(&self) -> bool {
+        self.renamed.is_some()
+    }
+
+    pub(crate) fn stop_renaming(&mut self) {
+        self.renamed = None;
+    }
+
+    /// What is chosen, and the new name that was typed for it. The row shows it at once.
+    pub(crate) fn renamed(&mut self) -> Option<(String, String)> {
+        let name = self.renamed.take()?;
+        let index = *self.hits.get(self.chosen)?;
+        let item = self.items.get_mut(index)?;
+        item.label.clone_from(&name);
+        Some((item.value.clone(), name))
+    }
+
+    /// What is to be thrown away: what is chosen, by the second press.
+    pub(crate) fn throw_away(&mut self) -> Option<String> {
+        let index = *self.hits.get(self.chosen)?;
+        if !std::mem::replace(&mut self.is_asked, true) {
+            return None;
+        }
+        self.is_asked = false;
+        let item = self.items.remove(index);
+        let chosen = self.chosen;
+        self.narrow();
+        self.go(isize::try_from(chosen).unwrap_or(0));
+        Some(item.value)
+    }
+
+    /// What keys do here.
+    fn keys(&self) -> &'static str {
+        match (self.purpose, &self.renamed, self.is_asked) {
+            (_, Some(_), _) => "  Enter renames · Esc",
+            (_, None, true) => "  again: into the trash · any other key: not",
+            (Purpose::Session, ..) => {
+                "  ↑↓ · type to narrow · Enter · Ctrl-O look · F2 rename · Ctrl-X trash · Ctrl-R folder, all · Esc"
+            }
+            _ => "  ↑↓ choose · type to narrow · Enter · Esc",
+        }
+    }
+
     /// What it offers, and what of it is chosen, as sentences.
     pub(crate) fn spoken(&self) -> (String, String) {
         let offered = format!("{}: {} to choose from, by the arrow keys, or by typing.", self.title, self.hits.len());
         let Some(item) = self.chosen() else { return (offered, "Nothing is called that.".to_owned()) };
+        if self.renamed.is_some() {
+            return (offered, "Type the new name. Enter renames, Escape does not.".to_owned());
+        }
+        if self.is_asked {
+            return (offered, format!("Again moves {} to the trash.", item.label));
+        }
         let detail = if item.detail.is_empty() { String::new() } else { format!(", {}", item.detail) };
         (offered, format!("{} of {}: {}{detail}", self.chosen + 1, self.hits.len(), item.label))
     }
 
     /// What is typed to find one.
     pub(crate) fn filter(&self) -> &str {
-        &self.filter
+        self.renamed.as_ref().unwrap_or(&self.filter)
     }
 
     pub(crate) fn rows(&self, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         let title = vec![
             Span::styled(blocks::one_line(&self.title), theme.strong),
-            Span::styled(format!("  {}", blocks::one_line(&self.filter)), theme.accent),
-            Span::styled("  ↑↓ choose · type to narrow · Enter · Esc", theme.dim),
+            Span::styled(format!("  {}", blocks::one_line(self.filter())), theme.accent),
+            Span::styled(self.keys(), theme.dim),
         ];
         let mut rows = vec![text::fit(&Line::from(title), columns)];
         let first = self.chosen.saturating_sub(ROWS - 1);
@@ -141,4 +229,30 @@ pub(crate) fn row(item: &Item, is_chosen: bool, columns: usize, theme: &Theme) -
         Span::styled(format!("  {}", blocks::one_line(&item.detail)), theme.dim),
     ];
     text::fit(&Line::from(spans), columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_renamed_in_its_row_and_thrown_away_by_two_presses() {
+        let item = |name: &str| Item { label: name.into(), detail: String::new(), value: format!("id of {name}") };
+        let items = vec![item("one"), item("two"), item("three")];
+        let mut picker = Picker::new(Purpose::Session, "Go on with", items);
+        picker.go(1);
+        picker.rename();
+        picker.typed('!');
+        picker.backspace();
+        picker.pasted(" of\n mine");
+        assert_eq!(picker.renamed(), Some(("id of two".to_owned(), "two of mine".to_owned())));
+        assert_eq!(picker.chosen().unwrap().label, "two of mine");
+        assert_eq!(picker.renamed(), None, "nothing is typed any more");
+        assert_eq!(picker.throw_away(), None);
+        picker.go(1);
+        picker.go(-1);
+        assert_eq!(picker.throw_away(), None, "another key came between");
+        assert_eq!(picker.throw_away().as_deref(), Some("id of two"));
+        assert_eq!(picker.chosen().unwrap().label, "three", "the cursor stays where it was");
+    }
 }

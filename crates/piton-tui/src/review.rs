@@ -16,10 +16,14 @@ pub enum Source {
     Session,
     /// What git has last, and the folder as it is.
     Git,
+    /// Before this turn and after the last one that counts.
+    From(u32),
+    /// Before and after this turn.
+    Of(u32),
 }
 
 impl Source {
-    /// All of them, in the order in which they are gone through.
+    /// Those that Tab goes through, in order.
     pub const ALL: [Self; 3] = [Self::Turn, Self::Session, Self::Git];
 
     fn name(self) -> &'static str {
@@ -27,6 +31,31 @@ impl Source {
             Self::Turn => "the last turn",
             Self::Session => "the session",
             Self::Git => "against git",
+            Self::From(_) => "from that turn on",
+            Self::Of(_) => "that turn",
+        }
+    }
+
+    /// What stands behind `/diff` for it.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Turn => "turn".to_owned(),
+            Self::Session => "session".to_owned(),
+            Self::Git => "git".to_owned(),
+            Self::From(turn) => format!("from {turn}"),
+            Self::Of(turn) => format!("turn {turn}"),
+        }
+    }
+
+    /// The source that these words behind `/diff` mean.
+    pub fn of_words(words: &str) -> Option<Self> {
+        match words.split_whitespace().collect::<Vec<_>>().as_slice() {
+            [] | ["session"] => Some(Self::Session),
+            ["turn"] => Some(Self::Turn),
+            ["git"] => Some(Self::Git),
+            ["turn", number] => number.parse().ok().map(Self::Of),
+            ["from", number] => number.parse().ok().map(Self::From),
+            _ => None,
         }
     }
 
@@ -34,7 +63,7 @@ impl Source {
         match self {
             Self::Turn => Self::Session,
             Self::Session => Self::Git,
-            Self::Git => Self::Turn,
+            Self::Git | Self::From(_) | Self::Of(_) => Self::Turn,
         }
     }
 }
@@ -88,16 +117,19 @@ pub(crate) struct Review {
     rows: Vec<Line<'static>>,
     starts: Vec<usize>,
     columns: usize,
+    /// Whether before and after stand in one column, however wide the screen is.
+    is_one_column: bool,
 }
 
 impl Review {
     pub(crate) fn new(source: Source, files: Vec<FileChange>) -> Self {
         let (rows, starts) = (Vec::new(), Vec::new());
-        Self { source, files, at: 0, top: 0, is_asked: false, rows, starts, columns: 0 }
+        Self { source, files, at: 0, top: 0, is_asked: false, rows, starts, columns: 0, is_one_column: false }
     }
 
     /// The same place in what is there now.
     pub(crate) fn again(mut self, before: &Self) -> Self {
+        self.is_one_column = before.is_one_column;
         if self.source == before.source {
             self.at = before.at.min(self.hunks().count().saturating_sub(1));
             self.top = before.top;
@@ -127,6 +159,12 @@ impl Review {
             '1'..='3' => return Reviewed::Wanted(Source::ALL[usize::from(letter as u8 - b'1')]),
             'n' => self.choose(self.at + 1, high),
             'p' | 'N' => self.choose(self.at.saturating_sub(1), high),
+            '}' => self.go_to_file(true, high),
+            '{' => self.go_to_file(false, high),
+            's' => {
+                self.is_one_column = !self.is_one_column;
+                self.columns = 0;
+            }
             'u' => match self.chosen() {
                 Some(hunk) if was_asked => return Reviewed::TakeBack(hunk),
                 Some(_) => self.is_asked = true,
@@ -151,6 +189,25 @@ impl Review {
         }
     }
 
+    /// Goes to the first hunk of the next file, or of this one and then of the one before.
+    fn go_to_file(&mut self, is_forward: bool, high: usize) {
+        let mut firsts = Vec::new();
+        let mut count = 0;
+        for file in self.files.iter().filter(|file| !file.hunks.is_empty()) {
+            firsts.push(count);
+            count += file.hunks.len();
+        }
+        let to = match is_forward {
+            true => firsts.into_iter().find(|first| *first > self.at),
+            false => firsts.into_iter().rev().find(|first| *first < self.at),
+        };
+        if let Some(to) = to {
+            self.choose(to, high);
+            // The name of the file stands above its first hunk.
+            self.top = self.starts.get(self.at).copied().unwrap_or_default().saturating_sub(1);
+        }
+    }
+
     pub(crate) fn go(&mut self, by: isize) {
         self.top = self.top.saturating_add_signed(by);
     }
@@ -171,9 +228,10 @@ impl Review {
         let foot = match self.is_asked {
             true => "u again: this hunk is taken out of the file · any other key: not".to_owned(),
             false => format!(
-                "{} · {many} in {} · n p hunk · u take back · c comment · Tab {} · q",
+                "{} · {many} in {} · n p hunk · {{ }} file · u take back · c comment{} · Tab {} · q",
                 self.source.name(),
                 blocks::plural(self.files.len() as u64, "file"),
+                if columns < diff::SPLIT_COLUMNS { "" } else { " · s columns" },
                 self.source.next().name()
             ),
         };
@@ -202,7 +260,10 @@ impl Review {
                 starts.push(rows.len());
                 let line = blocks::one_line(hunk.lines().next().unwrap_or_default());
                 rows.push(text::fit(&Line::styled(format!("  {line}"), theme.dim), columns));
-                rows.extend(diff::lines(hunk, &file.path, columns, theme));
+                rows.extend(match self.is_one_column {
+                    true => diff::lines(hunk, &file.path, columns, theme),
+                    false => diff::split(hunk, &file.path, columns, theme),
+                });
             }
             rows.push(Line::default());
         }
@@ -211,6 +272,7 @@ impl Review {
                 Source::Turn => "The last turn changed no file.",
                 Source::Session => "The session changed no file.",
                 Source::Git => "Nothing is different from what git has, or this is no repository.",
+                Source::From(_) | Source::Of(_) => "No file was changed.",
             };
             rows.push(text::fit(&Line::raw(words), columns));
         }
@@ -352,6 +414,30 @@ mod tests {
         assert_eq!((files[0].path.as_str(), files[0].hunks.len()), ("a b", 2));
         assert_eq!(files[0].hunks[1], "@@ -9 +9 @@\n-z\n+w\n");
         assert_eq!((files[1].path.as_str(), files[1].note.as_deref()), ("p.png", Some("a binary file")));
+    }
+
+    #[test]
+    fn a_wide_screen_shows_before_and_after_side_by_side_and_braces_go_from_file_to_file() {
+        let file = |path: &str| FileChange { path: path.into(), hunks: vec![HUNK.into(), HUNK.into()], note: None };
+        let files = vec![file("one.py"), FileChange { hunks: Vec::new(), ..file("empty") }, file("two.py")];
+        let mut review = Review::new(Source::Session, files);
+        let shows_both = |review: &mut Review, columns: usize| {
+            let rows = review.screen(columns, 40, &Theme::none());
+            assert!(rows.iter().all(|row| text::line_width(row) <= columns));
+            rows.iter().any(|row| row.to_string().contains("a - b") && row.to_string().contains("a + b"))
+        };
+        assert!(!shows_both(&mut review, 139));
+        assert!(shows_both(&mut review, 140));
+        review.press('s', 39);
+        assert!(!shows_both(&mut review, 140), "one column copies better");
+        let mut at = |keys: &str| {
+            keys.chars().for_each(|key| drop(review.press(key, 39)));
+            review.at
+        };
+        assert_eq!([at("}"), at("}"), at("n"), at("{"), at("{"), at("{")], [2, 2, 3, 2, 0, 0]);
+        assert_eq!(Source::of_words(&Source::From(3).words()), Some(Source::From(3)));
+        assert_eq!(Source::of_words("turn 3"), Some(Source::Of(3)));
+        assert_eq!(Source::of_words("turn x"), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
+use crate::ansi::Links;
 use crate::face::{Effect, Face, Input};
 use crate::full::Full;
 use crate::inline::{Frame, Inline};
@@ -333,6 +334,10 @@ impl Screen {
         if let Input::Focus(is_focused) = input {
             self.signals.focus(is_focused);
         }
+        if let Input::Facts(facts) = &input {
+            self.surface.links = Links::below(&facts.workspace);
+            self.full.links = self.surface.links.clone();
+        }
         if let Input::Resize(columns, rows) = input {
             self.page.clear();
             self.full.resize(columns, rows);
@@ -379,7 +384,7 @@ impl Screen {
                 self.page.clear();
             }
             if self.page != rows {
-                bytes.push_str(&page::draw(&rows));
+                bytes.push_str(&page::draw(&rows, &self.surface.links));
                 self.page = rows;
             }
             return self.write(&bytes);
@@ -482,8 +487,9 @@ impl Screen {
         HAS_KITTY.store(kitty, Ordering::SeqCst);
         let (columns, rows) = size();
         let (syncs, reflows) = (self.surface.syncs, self.surface.reflows);
+        let links = std::mem::take(&mut self.surface.links);
         self.surface = Inline::new(columns, rows);
-        (self.surface.syncs, self.surface.reflows) = (syncs, reflows);
+        (self.surface.syncs, self.surface.reflows, self.surface.links) = (syncs, reflows, links);
         self.full.resize(columns, rows);
         if was_full {
             self.full.enter();

@@ -13,7 +13,7 @@ use piton_core::event::Subject;
 use piton_core::story::{Block, BlockId, Body, Caller, Change, Field, Story, WordsState};
 use ratatui_core::text::Line;
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// Turns of a resumed session that are shown again.
@@ -21,6 +21,10 @@ const TURNS_SHOWN: u32 = 2;
 
 /// Blocks whose rows are final that are kept within a turn: an undo marks them, nothing else looks at them.
 const MOST_DONE: usize = 400;
+
+/// Answers that are kept to be copied, and their bytes.
+const MOST_ANSWERS: usize = 50;
+const MOST_ANSWER_BYTES: usize = 1 << 20;
 
 /// The rows of a session.
 #[derive(Debug, Default)]
@@ -34,8 +38,8 @@ pub(crate) struct Transcript {
     catches_up: bool,
     /// The newest call that is settled.
     last_call: Option<Arc<Block>>,
-    /// What the model said last.
-    last_words: String,
+    /// What the model said, the newest last.
+    last_words: VecDeque<String>,
     /// What undo does not cover, as far as it was said.
     noticed: Vec<String>,
 }
@@ -83,7 +87,12 @@ impl Transcript {
 
     /// What the model said last.
     pub(crate) fn last_words(&self) -> &str {
-        &self.last_words
+        self.words_back(1).unwrap_or_default()
+    }
+
+    /// What it said so many answers ago; 1 is the last.
+    pub(crate) fn words_back(&self, number: usize) -> Option<&str> {
+        self.last_words.iter().rev().nth(number.checked_sub(1)?).map(String::as_str)
     }
 
     /// Takes notice of what happened.
@@ -115,7 +124,7 @@ impl Transcript {
         match &block.body {
             Body::Words { text, state } if !self.done.contains(&block.id) => {
                 if *state == WordsState::Whole {
-                    self.last_words.clone_from(text);
+                    self.keep_words(text);
                 }
                 if !self.catches_up {
                     self.flows.entry(block.id.clone()).or_default().is(text);
@@ -123,6 +132,20 @@ impl Transcript {
             }
             Body::Call(call) if call.outcome().is_some() => self.last_call = Some(Arc::clone(block)),
             _ => {}
+        }
+    }
+
+    /// Keeps an answer for those who want a copy. What is heard again is kept once.
+    fn keep_words(&mut self, text: &str) {
+        if self.last_words.back().is_some_and(|last| last == text) || text.is_empty() {
+            return;
+        }
+        self.last_words.push_back(text.to_owned());
+        let bytes = |words: &VecDeque<String>| words.iter().map(String::len).sum::<usize>();
+        while self.last_words.len() > 1
+            && (self.last_words.len() > MOST_ANSWERS || bytes(&self.last_words) > MOST_ANSWER_BYTES)
+        {
+            self.last_words.pop_front();
         }
     }
 

@@ -1,8 +1,10 @@
 //! What the commands do that begin with `/`.
 
-use super::{About, Chat};
+use super::{About, Chat, Done, review};
 use crate::failure::{Context, Result};
 use crate::out::{print, view};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use piton_core::branch::{self, TurnSpan};
 use piton_core::client::{Compact, Plan, Prompt, Request, Scope};
 use piton_core::configure::{BUILD, Configure};
@@ -13,15 +15,16 @@ use piton_engine::agents::Agent;
 use piton_engine::assemble::entries::State;
 use piton_engine::assemble::scope::Scope as Place;
 use piton_engine::assemble::{self, agents, commands, skills};
-use piton_engine::store::sqlite::index::Query;
 use piton_tui::commands::Command;
 use piton_tui::face::Input;
 use piton_tui::picker::{Item, Purpose};
 use piton_tui::review::Source;
+use piton_tui::rewind::{Changed, Turn};
+use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Sessions that are offered to go on with.
-const MOST_SESSIONS: usize = 200;
+/// Turns of which it is counted what they changed, the newest.
+const MOST_COUNTED: usize = 200;
 
 impl Chat<'_> {
     pub(super) async fn command(&mut self, name: &str, words: &str) {
@@ -38,19 +41,21 @@ impl Chat<'_> {
             "fork" => self.ask_open(Request::Fork { at: None }, About::Else),
             "name" => self.ask_open(Request::Rename { title: words.to_owned() }, About::Else),
             "rewind" => self.pick_turn().await,
-            "undo" => self.plan(Direction::Undo, words),
-            "redo" => self.plan(Direction::Redo, words),
+            "undo" => self.plan_turns(Direction::Undo, words),
+            "redo" => self.plan_turns(Direction::Redo, words),
             "compact" => {
                 let focus = Some(words.to_owned()).filter(|words| !words.is_empty());
                 self.ask_open(Request::Compact(Compact::about(focus)), About::Else);
             }
             "continue" => self.ask_open(Request::GoOn {}, About::Else),
-            "diff" => match words {
-                "" | "session" => self.review(Source::Session).await,
-                "turn" => self.review(Source::Turn).await,
-                "git" => self.review(Source::Git).await,
-                _ => self.note("/diff, /diff turn, /diff git"),
+            "diff" => match Source::of_words(words) {
+                Some(source) => self.review(source).await,
+                None => self.note("/diff, /diff turn, /diff turn 2, /diff from 2, /diff git"),
             },
+            "sessions" => self.pick_session(),
+            "config" | "settings" if words.is_empty() => self.pick_setting(),
+            "config" | "settings" => self.set(words).await,
+            "hooks" => self.hooks().await,
             "note" => self.note_in_instructions(words),
             "export" => self.export(words).await,
             _ => {
@@ -170,40 +175,6 @@ impl Chat<'_> {
         self.terminal.tell(Input::Commands(offered));
     }
 
-    pub(super) fn pick_session(&mut self) {
-        let found = self.sessions();
-        match found {
-            Ok(items) if items.is_empty() => self.note("there is no other session"),
-            Ok(items) => {
-                self.terminal.tell(Input::Choose { purpose: Purpose::Session, title: "Go on with".to_owned(), items });
-            }
-            Err(error) => self.fail(&error),
-        }
-    }
-
-    fn sessions(&self) -> Result<Vec<Item>> {
-        let index = self.engine.index()?;
-        let mut query =
-            Query { project: Some(self.folder().to_owned()), limit: Some(MOST_SESSIONS), ..Query::default() };
-        let mut found = index.select(&query)?;
-        if found.is_empty() {
-            query.project = None;
-            found = index.select(&query)?;
-        }
-        let this = self.place.resumed();
-        let item = |session: piton_engine::store::Summary| Item {
-            label: if session.title.is_empty() { "(nothing said)".to_owned() } else { session.title.clone() },
-            detail: format!(
-                "{} · {} · {}",
-                crate::commands::sessions::said::when(session.updated_ms),
-                view::plural(session.turns.into(), "turn"),
-                session.model.as_deref().unwrap_or("no model")
-            ),
-            value: session.id.to_string(),
-        };
-        Ok(found.into_iter().filter(|session| this != Some(&session.id)).map(item).collect())
-    }
-
     async fn resume(&mut self, words: &str) {
         match crate::commands::sessions::find::find(self.engine, self.around, words) {
             Ok(id) => self.switch(id).await,
@@ -219,7 +190,8 @@ impl Chat<'_> {
             let name = line["model"].as_str()?.to_owned();
             let window = line["window_tokens"].as_u64().map(|tokens| format!("{}k tokens", tokens / 1000));
             let key = line["key"].as_str().map(|key| format!("key from {key}"));
-            let detail = [window, key].into_iter().flatten().collect::<Vec<_>>().join(" · ");
+            let price = price(&line["known"]["price"]);
+            let detail = [window, price, key].into_iter().flatten().collect::<Vec<_>>().join(" · ");
             Some(Item { label: name.clone(), detail, value: name })
         };
         let mut items: Vec<Item> = listed.lines().filter_map(item).collect();
@@ -238,18 +210,27 @@ impl Chat<'_> {
             Ok(records) => records,
             Err(error) => return self.warn(error.to_string()),
         };
-        let items = turns(&records);
-        if items.is_empty() {
+        let turns = turns(&records);
+        if turns.is_empty() {
             return self.note("there is no turn to go back to");
         }
-        let title = "Take back this turn and all behind it, words and files".to_owned();
-        self.terminal.tell(Input::Choose { purpose: Purpose::Rewind, title, items });
+        self.terminal.tell(Input::Rewind(turns.clone()));
+        // What each changed takes the snapshots around it, and is there a little later.
+        let mut spans = branch::turns(&records);
+        spans.drain(..spans.len().saturating_sub(MOST_COUNTED));
+        let (engine, folder) = (self.engine.clone(), self.folder().to_owned());
+        let counting = tokio::task::spawn_blocking(move || review::counted(&engine, &folder, &spans));
+        self.asked.push(Box::pin(async move {
+            let counted: BTreeMap<u32, Changed> = counting.await.unwrap_or_default().into_iter().collect();
+            let with = |turn: Turn| Turn { changed: counted.get(&turn.turn).copied(), ..turn };
+            Done::Counted(turns.into_iter().map(with).collect())
+        }));
     }
 
-    /// A turn was chosen, or what becomes of files that somebody changed since.
+    /// What becomes of files that somebody changed since was chosen.
     pub(super) fn rewind_to(&mut self, value: &str) {
         match value.split_once(':') {
-            None => self.plan(Direction::Undo, value),
+            None => {}
             Some(("drop", _)) => {}
             Some((how, plan)) => {
                 let Ok(mut plan) = serde_json::from_str::<Plan>(plan) else { return };
@@ -260,12 +241,15 @@ impl Chat<'_> {
         }
     }
 
-    fn plan(&mut self, direction: Direction, turns: &str) {
+    /// Takes turns back, or brings them back, as far as nobody changed files since.
+    pub(super) fn plan(&mut self, direction: Direction, turns: u32, scope: Scope) {
+        self.ask_open(Request::Plan { direction, turns, scope }, About::Plan);
+    }
+
+    fn plan_turns(&mut self, direction: Direction, turns: &str) {
         let turns = if turns.trim().is_empty() { Ok(1) } else { turns.trim().parse() };
         match turns {
-            Ok(turns) if turns > 0 => {
-                self.ask_open(Request::Plan { direction, turns, scope: Scope::Both }, About::Plan);
-            }
+            Ok(turns) if turns > 0 => self.plan(direction, turns, Scope::Both),
             _ => self.note("how many turns? /undo 2"),
         }
     }
@@ -298,6 +282,7 @@ impl Chat<'_> {
     /// The first prompt that is taken back is there to be said otherwise.
     fn put_back_prompts(&self, plan: &Plan) {
         if plan.rewind.direction == Direction::Undo
+            && plan.rewind.to.is_some()
             && let Some(first) = plan.prompts.first()
         {
             self.terminal.tell(Input::PutBack(first.clone()));
@@ -345,24 +330,45 @@ impl Chat<'_> {
     }
 }
 
-/// A row for each turn that counts: how many turns would be taken back, and what was said.
-fn turns(records: &[Record]) -> Vec<Item> {
-    let cost_of = |span: &TurnSpan| {
-        let within = records.iter().filter(|record| span.started <= record.seq && record.seq <= span.last);
-        let spent = within.filter_map(|record| match &record.event {
-            Event::TurnEnded { spent, .. } => spent.cost_micros,
-            _ => None,
-        });
-        spent.sum::<u64>()
+/// Every turn, those that were taken back too, without what each changed.
+fn turns(records: &[Record]) -> Vec<Turn> {
+    let spans = branch::turns(records);
+    let mut ahead = u32::try_from(spans.iter().filter(|span| span.on_path).count()).unwrap_or(u32::MAX);
+    let mut turn = |span: TurnSpan| {
+        let back = span.on_path.then_some(ahead);
+        ahead = ahead.saturating_sub(u32::from(span.on_path));
+        Turn {
+            turn: span.turn,
+            follows: span.follows,
+            at: began(records, &span),
+            changed: None,
+            cost_micros: cost_of(records, &span),
+            back,
+            prompt: span.prompt,
+        }
     };
-    let spans = branch::turns(records).into_iter().filter(|span| span.on_path);
-    let item = |(number, span): (usize, TurnSpan)| Item {
-        label: view::first_line(&span.prompt),
-        detail: match cost_of(&span) {
-            0 => String::new(),
-            cost => format!("${:.4}", cost as f64 / 1e6),
-        },
-        value: (number + 1).to_string(),
-    };
-    spans.rev().enumerate().map(item).collect()
+    spans.into_iter().map(&mut turn).collect()
+}
+
+/// The time of day at which a turn began.
+fn began(records: &[Record], span: &TurnSpan) -> String {
+    let index = usize::try_from(span.started).unwrap_or(usize::MAX).wrapping_sub(1);
+    let at_ms = records.get(index).and_then(|record| i64::try_from(record.at_ms).ok());
+    let at = at_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
+    at.to_zoned(TimeZone::system()).strftime("%H:%M").to_string()
+}
+
+fn cost_of(records: &[Record], span: &TurnSpan) -> u64 {
+    let within = records.iter().filter(|record| span.started <= record.seq && record.seq <= span.last);
+    let spent = within.filter_map(|record| match &record.event {
+        Event::TurnEnded { spent, .. } => spent.cost_micros,
+        _ => None,
+    });
+    spent.sum()
+}
+
+/// What a model costs for a million tokens that it reads and writes.
+fn price(known: &serde_json::Value) -> Option<String> {
+    let (input, output) = (known["input"].as_f64()?, known["output"].as_f64()?);
+    Some(format!("${input} / ${output} a million"))
 }

@@ -6,12 +6,16 @@ use crate::failure::{Context, Result};
 use base64::Engine as _;
 use piton_core::client::{Prompt, Request};
 use piton_core::configure::{BUILD, Configure, PLAN};
+use piton_core::event::Direction;
 use piton_core::message::Part;
 use piton_core::permission::PermissionMode;
 use piton_tui::face::Effect;
 use piton_tui::picker::Purpose;
 use piton_tui::prompt::Picture;
 use std::io::Write;
+
+/// Stands in the editor between the prompt and the last answer.
+const BESIDE: &str = "<!-- Below this line: the last answer, to read. It is not part of the prompt. -->";
 
 impl Chat<'_> {
     pub(super) async fn act(&mut self, effect: Effect) {
@@ -30,16 +34,19 @@ impl Chat<'_> {
             Effect::Mode(mode) => self.mode(mode).await,
             Effect::Command { name, words } => self.command(&name, &words).await,
             Effect::Chosen(purpose, value) => self.chosen(purpose, &value).await,
-            Effect::Editor(text) => {
+            Effect::Editor { text, beside } => {
                 self.skips_interrupt = true;
                 let (lent, around) = (self.terminal.lend(), self.around.clone());
                 // The session goes on meanwhile.
-                let edits = tokio::task::spawn_blocking(move || edit(&text, &around));
+                let edits = tokio::task::spawn_blocking(move || edit(&text, &beside, &around));
                 self.asked.push(Box::pin(async move {
                     let edited = edits.await.context("the editor could not be waited for");
                     Done::Edited(edited.unwrap_or_else(Err), lent)
                 }));
             }
+            Effect::Rewind { turns, scope } => self.plan(Direction::Undo, turns, scope),
+            Effect::Session(deed) => self.session_deed(deed).await,
+            Effect::Paste => self.paste(),
             Effect::Review(source) => self.review_again(source).await,
             Effect::TakeBackHunk(source, hunk) => self.take_back_hunk(source, hunk).await,
             Effect::Remember(entry) => self.remember(entry),
@@ -79,7 +86,7 @@ impl Chat<'_> {
             Purpose::Rewind => self.rewind_to(value),
             Purpose::Setup => self.set_up(value).await,
             // The face sees to these.
-            Purpose::History | Purpose::Leaving => {}
+            Purpose::History | Purpose::Leaving | Purpose::Setting => {}
         }
     }
 
@@ -108,13 +115,23 @@ fn part(picture: Picture) -> Part {
 }
 
 /// The text, as the person's editor left it.
-fn edit(text: &str, around: &crate::surroundings::Surroundings) -> Result<String> {
+fn edit(text: &str, beside: &str, around: &crate::surroundings::Surroundings) -> Result<String> {
     let editor = Editor::at_hand(around)?;
     let made = tempfile::Builder::new().prefix("piton-prompt-").suffix(".md").tempfile_in(&around.temp_dir);
     let mut file = made.context("cannot write the prompt to a file")?;
-    file.write_all(text.as_bytes()).context("cannot write the prompt to a file")?;
+    let all = if beside.is_empty() { text.to_owned() } else { format!("{text}\n\n{BESIDE}\n\n{beside}\n") };
+    file.write_all(all.as_bytes()).context("cannot write the prompt to a file")?;
     editor.open(file.path())?;
-    std::fs::read_to_string(file.path()).context("cannot read what the editor left")
+    let left = std::fs::read_to_string(file.path()).context("cannot read what the editor left")?;
+    Ok(without_beside(&left))
+}
+
+/// What of an edited text is the prompt.
+fn without_beside(left: &str) -> String {
+    match left.split_once(BESIDE) {
+        Some((prompt, _)) => prompt.trim_end().to_owned(),
+        None => left.to_owned(),
+    }
 }
 
 /// Stops this process and those it was started with, as Ctrl-Z does, until the shell goes on with them.

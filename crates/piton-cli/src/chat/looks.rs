@@ -11,6 +11,8 @@ use piton_tui::theme::{self, Level, Theme};
 
 /// Stands for the configuration, whatever its name is.
 const CONFIG: &str = "";
+/// The colours of the person's own.
+const THEME: &str = "theme.toml";
 
 /// A face as this terminal and its person want it.
 pub(super) struct Looks {
@@ -56,9 +58,9 @@ pub(super) fn looks(around: &Surroundings, (is_heard, is_full): (bool, bool)) ->
 fn face(around: &Surroundings) -> (Face, Vec<String>) {
     let level = level(around);
     let mut mistakes = Vec::new();
-    let own = read(around, "theme.toml", &mut mistakes).map(|text| {
+    let own = read(around, THEME, &mut mistakes).map(|text| {
         theme::read(&text, &Theme::ansi()).unwrap_or_else(|error| {
-            mistakes.push(format!("theme.toml: {error}"));
+            mistakes.push(format!("{THEME}: {error}"));
             *error.theme
         })
     });
@@ -74,6 +76,17 @@ fn face(around: &Surroundings) -> (Face, Vec<String>) {
         face = face.with_keys(keys);
     }
     (face, mistakes)
+}
+
+/// The colours of the person's own file, as far as this terminal has them; `None` where there is no file.
+pub(super) fn own_theme(around: &Surroundings) -> Result<Option<Theme>, String> {
+    let mut mistakes = Vec::new();
+    let text = read(around, THEME, &mut mistakes);
+    if let Some(mistake) = mistakes.pop() {
+        return Err(mistake);
+    }
+    let theme = text.map(|text| theme::read(&text, &Theme::ansi())).transpose();
+    theme.map(|theme| theme.map(|theme| theme.at(level(around)))).map_err(|error| format!("{THEME}: {error}"))
 }
 
 /// A file beside the configuration, or that; `None` where there is none, or none that can be read.

@@ -19,7 +19,7 @@ const PAGES: [(&str, &str, &[&str]); 11] = [
     ("tasks", "commands in the background", &["session", "processes", "ID"]),
     ("agents", "subagents", &["session", "agents", "ID"]),
     ("permissions", "the rules in force", &["permission", "list"]),
-    ("config", "the settings in force", &["config", "show", "--origin"]),
+    ("skills", "the skills, and where each comes from", &["skill"]),
     ("doctor", "this machine", &["doctor"]),
     ("mcp", "MCP servers", &["mcp", "list"]),
     ("trust", "what this repository brings along", &["trust", "--json"]),

@@ -79,7 +79,10 @@ impl<'a> Chat<'a> {
             }
             Err(error) => {
                 let is_without_model = super::setup::is_wanted(&error);
-                self.fail(&Failure::from(error));
+                // The list that is offered says it.
+                if !is_without_model {
+                    self.fail(&Failure::from(error));
+                }
                 self.facts.model.clear();
                 self.tell_facts();
                 if is_without_model {

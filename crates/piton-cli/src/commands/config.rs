@@ -9,9 +9,11 @@ use crate::out::{print, view};
 use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_engine::assemble::sources;
+use piton_engine::config::edit::{self, EditError};
 use piton_engine::config::layers::{Flag, KeyOrigin, Layers, Value};
 use piton_engine::config::trust::{Found, PROJECT_FILE};
 use piton_tools::regular;
+use std::io::Write;
 use std::path::Path;
 
 /// The schema of the configuration; `cargo xtask schema` makes it.
@@ -35,7 +37,8 @@ pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> Result<u8
         ConfigCommand::Show { origin, settings } => show(origin, &settings.layers(), around)?,
         ConfigCommand::Path => path(around)?,
         ConfigCommand::Check { file, settings } => check(file.as_deref(), &settings.layers(), around)?,
-        ConfigCommand::Edit => return edit(around),
+        ConfigCommand::Edit => return open(around),
+        ConfigCommand::Set { key, value } => set(&key, &value, around)?,
         ConfigCommand::Trust(args) => return trust::trust(&args, around),
         ConfigCommand::Untrust => trust::revoke(around)?,
         ConfigCommand::Schema => view::write_stdout(SCHEMA),
@@ -128,8 +131,47 @@ fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> Result<(
     Ok(())
 }
 
+/// Every setting that is in force: its key, its value, and who says it.
+pub(crate) fn in_force(around: &Surroundings, folder: &Path) -> Result<Vec<(String, String, String)>> {
+    let found = sources::found(&around.machine, folder)?;
+    let layered = sources::layered(&around.machine, found.in_force.as_ref(), &[])?;
+    let line = |(key, (value, origin)): (String, (Value, KeyOrigin))| {
+        let value = shown(&key, value).to_string();
+        (key, value, origin.to_string())
+    };
+    Ok(layered.settings().into_iter().map(line).collect())
+}
+
+/// Changes one setting in the user's own file, which is made where there is none.
+fn set(key: &str, value: &str, around: &Surroundings) -> Result<()> {
+    let file = &around.machine.config_file;
+    let text = match file.exists() {
+        true => {
+            regular::named(file, regular::SETTINGS_BYTES).with_context(|| format!("cannot read {}", file.display()))?
+        }
+        false => TEMPLATE.to_owned(),
+    };
+    let edited = edit::with_setting(file, &text, key, value).map_err(|error| match error {
+        EditError::Invalid(error) => Failure::from(error),
+        error @ EditError::NotALine { .. } => Failure::user(error.to_string()),
+    })?;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    // Where the file is a link, what it leads to is written.
+    let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.clone());
+    let failed = || format!("cannot write {}", target.display());
+    let mut new = tempfile::NamedTempFile::new_in(target.parent().unwrap_or(folder)).with_context(failed)?;
+    new.write_all(edited.as_bytes()).with_context(failed)?;
+    if let Ok(meta) = std::fs::metadata(&target) {
+        new.as_file().set_permissions(meta.permissions()).with_context(failed)?;
+    }
+    new.persist(&target).with_context(failed)?;
+    view::write_stderr(&format!("{key} is set in {}\n", file.display()));
+    Ok(())
+}
+
 /// Opens the user's own file in an editor, and looks at what came of it.
-fn edit(around: &Surroundings) -> Result<u8> {
+fn open(around: &Surroundings) -> Result<u8> {
     let file = &around.machine.config_file;
     let editor = Editor::at_hand(around)?;
     if !file.exists() {

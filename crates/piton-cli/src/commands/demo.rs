@@ -12,7 +12,9 @@ use crate::run;
 use crate::surroundings::Surroundings;
 use piton_core::event::TurnEnd;
 use piton_core::permission::PermissionMode;
-use piton_engine::assemble::bare;
+use piton_core::policy::SandboxMode;
+use piton_engine::assemble::{bare, sandbox};
+use piton_engine::config::{BackendChoice, Config};
 use piton_engine::engine::{Engine, Settings};
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::recorded::Recorded;
@@ -30,8 +32,10 @@ pub(crate) async fn demo(args: DemoArgs, around: &Surroundings) -> Result<u8> {
     view.note("The model is a recording; the tools, the tests and the journal are real.\n");
     view.note(&format!("> {TASK}\n"));
     let model = Arc::new(cassette(sample)?);
-    let mut settings = bare::settings(model, &around.machine, &dir);
-    settings.policy.mode = PermissionMode::Auto;
+    let settings = settings(sample, model, &dir, around);
+    if settings.sandbox.is_none() {
+        view.note("No sandbox can run it here: its commands run with your rights.\n");
+    }
     let engine = Engine::open(&around.machine.data_dir);
     let session = engine.create(&dir, settings).await?;
     let journal = SessionDir::of(session.store(), session.id()).journal_db();
@@ -56,9 +60,27 @@ pub(crate) async fn demo(args: DemoArgs, around: &Surroundings) -> Result<u8> {
 pub(crate) fn prepared(around: &Surroundings) -> Result<(PathBuf, Settings, &'static str)> {
     let sample = Sample::choose(around);
     let dir = unpack(sample, None, around)?;
-    let mut settings = bare::settings(Arc::new(cassette(sample)?), &around.machine, &dir);
-    settings.policy.mode = PermissionMode::Auto;
+    let settings = settings(sample, Arc::new(cassette(sample)?), &dir, around);
     Ok((dir, settings, TASK))
+}
+
+/// Nobody is asked about the commands of a recording that is known. They run in the sandbox where one can be made that shows
+/// them what they need.
+fn settings(sample: &Sample, model: Arc<Recorded>, dir: &Path, around: &Surroundings) -> Settings {
+    let mut settings = bare::settings(model, &around.machine, dir);
+    settings.policy.mode = PermissionMode::Auto;
+    if let Some((available, private)) = sandbox::available(&around.machine, BackendChoice::Auto)
+        .ok()
+        .zip(tempfile::Builder::new().prefix("piton-demo-").tempdir_in(&around.temp_dir).ok())
+    {
+        let wanted = (SandboxMode::WorkspaceWrite, available.backend);
+        let inside = private.path().join("private");
+        let trial = sandbox::by_hand(&around.machine, &Config::default(), wanted, dir, inside);
+        if sample.works_in(&trial, dir, around) {
+            sandbox::confine(&mut settings, &around.machine, available.backend);
+        }
+    }
+    settings
 }
 
 /// The line of what the tests said that says why they did not run.

@@ -109,9 +109,9 @@ fn show(args: &ModelsArgs, provider: &str, model: &ListedModel, known: Option<&M
     let window_tokens = model.window_tokens.or(known.and_then(|known| known.limits.window_tokens));
     if args.json {
         let mut line = json!({"model": name, "provider": provider, "window_tokens": window_tokens, "key": key});
-        if let Some(ModelFacts { limits, images, tools, reasoning, .. }) = known {
+        if let Some(ModelFacts { limits, images, tools, reasoning, price, .. }) = known {
             line["known"] = json!({"max_output_tokens": limits.max_output_tokens, "images": images, "tools": tools,
-                "reasoning": reasoning});
+                "reasoning": reasoning, "price": price.map(|price| json!({"input": price.input, "output": price.output}))});
         }
         view::write_stdout(&format!("{line}\n"));
         return;

@@ -75,7 +75,7 @@ fn add(added: &AddedPlugins, source: &str, name: Option<&str>, yes: bool, around
         view::write_stderr("Not added.\n");
         return Ok(EXIT_FAILED);
     }
-    said(added.put(staged))?;
+    said(added.put(&staged))?;
     view::write_stderr(&format!("{called} is added, and used from the next start on.\n"));
     Ok(0)
 }
@@ -101,7 +101,7 @@ fn update(added: &AddedPlugins, name: &str, yes: bool, around: &Surroundings) ->
         view::write_stderr("Not updated; it is used as it was.\n");
         return Ok(EXIT_FAILED);
     }
-    said(added.put(staged))?;
+    said(added.put(&staged))?;
     view::write_stderr(&format!("{name} is updated, and used so from the next start on.\n"));
     Ok(0)
 }

@@ -1,6 +1,6 @@
 //! `piton` in a terminal: what stands on the screen, and what a person does there.
 
-use crate::stage::{Stage, Terminal, until};
+use crate::stage::{Ran, Stage, Terminal, until};
 use serde_json::json;
 use std::num::NonZero;
 use std::time::Duration;
@@ -446,4 +446,270 @@ fn the_whole_screen_is_taken_and_given_back_and_the_transcript_is_in_the_scrollb
     for once in ["› say one", "First answer.", "› say two", "Second answer.", "› say three", "Third answer."] {
         assert_eq!(shown.matches(once).count(), 1, "{once}: {shown}");
     }
+}
+
+#[test]
+fn without_a_key_one_list_leads_to_a_working_prompt_by_one_key() {
+    let stage = Stage::new(json!([]));
+    let before = format!("stty rows {ROWS} cols {COLUMNS}; unset OPENAI_API_KEY OPENAI_BASE_URL ANTHROPIC_API_KEY; ");
+    let mut person = stage.terminal_behind(&before, &["--sandbox", "workspace-write"]);
+    wait_for(&person, "No model can be asked yet");
+    assert!(!shown(&person).contains("piton auth login"), "the list alone says it: {}", shown(&person));
+    std::thread::sleep(A_WHILE);
+    person.type_keys("\r");
+    wait_for(&person, "recorded/demo");
+    wait_for(&person, "Fixed.");
+    wait_for(&person, "? keys");
+    let is_confined = !shown(&person).contains("commands unconfined");
+    let mut doctor = stage.piton(&["sandbox", "--", "true"]);
+    assert_eq!(is_confined, doctor.status().unwrap().success(), "in the sandbox where one can be made");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+#[test]
+fn a_rewind_shows_the_tree_and_takes_back_words_files_or_both() {
+    let write = |text: &str| json!({"tools": [{"name": "bash", "args": {"command": format!("echo {text} >> notes")}}]});
+    let script = json!([write("one"), {"text": "First."}, write("two"), {"text": "Second."}, write("three"), {"text": "Third."}]);
+    let stage = Stage::new(script);
+    let mut person = seat(&stage, &["--yes", "write one"]);
+    wait_for(&person, "First.");
+    wait_for(&person, "2 steps");
+    person.type_keys("write two\r");
+    wait_for(&person, "Second.");
+    until("the second turn is over", || shown(&person).matches("2 steps").count() == 2);
+    person.type_keys("/rewind\r");
+    wait_for(&person, "Go back to before");
+    wait_for(&person, "1 file  +1");
+    let tree = shown(&person);
+    assert!(tree.contains("write one") && tree.contains("← you are here"), "{tree}");
+    // What going back there would take back is looked at first.
+    std::thread::sleep(A_WHILE);
+    person.type_keys("d");
+    wait_for(&person, "from that turn on · 1 hunk in 1 file");
+    person.type_keys("q");
+    wait_for(&person, "Go back to before");
+    // The files alone: the words stay.
+    person.type_keys("f");
+    until("the file is as it was", || stage.workspace.read("notes") == "one\n");
+    until("the page is gone", || !shown(&person).contains("Go back to before"));
+    // Somebody writes to it meanwhile: that is named, and not lost.
+    person.type_keys("/redo\r");
+    until("the file is brought back", || stage.workspace.read("notes") == "one\ntwo\n");
+    stage.workspace.write("notes", "mine\n");
+    person.type_keys("/rewind\r");
+    wait_for(&person, "Go back to before");
+    std::thread::sleep(A_WHILE);
+    person.type_keys("\r");
+    wait_for(&person, "changed since, by you or another program: notes");
+    std::thread::sleep(A_WHILE);
+    person.type_keys("take back the rest\r");
+    let rewinds = || stage.journal().iter().filter(|event| event["type"] == "rewind_finished").count();
+    until("the words are taken back", || rewinds() == 3);
+    assert_eq!(stage.workspace.read("notes"), "mine\n");
+    wait_for(&person, "\n› write two\n");
+    person.type_keys("\u{15}write three\r");
+    wait_for(&person, "Third.");
+    until("the third turn is over", || shown(&person).matches("2 steps").count() == 3);
+    person.type_keys("/rewind\r");
+    wait_for(&person, "(taken back) write two");
+    std::thread::sleep(A_WHILE);
+    person.type_keys("q");
+    until("the page is gone", || !shown(&person).contains("Go back to before"));
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+#[test]
+fn a_setting_is_changed_where_it_is_shown_and_a_saved_theme_is_on_the_screen() {
+    let stage = Stage::new(json!([])).with_config("\n[limits]\nmax_steps = 7  # mine\n");
+    let mut person = seat(&stage, &[]);
+    wait_for(&person, "? keys");
+    person.type_keys("/config\r");
+    wait_for(&person, "Settings: Enter changes one");
+    std::thread::sleep(A_WHILE);
+    person.type_keys("limits.max_steps");
+    wait_for(&person, "▸ limits.max_steps = 7");
+    assert!(shown(&person).contains("config.toml"), "each names its file: {}", shown(&person));
+    person.type_keys("\r");
+    wait_for(&person, "› /config limits.max_steps 7");
+    person.type_keys("\u{8}9\r");
+    wait_for(&person, "limits.max_steps is set in");
+    assert!(stage.home.read("config.toml").contains("max_steps = 9  # mine"));
+    person.type_keys("/config limits.max_steps many\r");
+    stage.home.write("theme.toml", "nonsense = \"red\"\n");
+    wait_for(&person, "theme.toml:");
+    for (command, words) in [("/hooks", "what runs at which point"), ("/skills", "and where each comes from")] {
+        person.type_keys(&format!("{command}\r"));
+        wait_for(&person, words);
+        person.type_keys("q");
+        until("the page is gone", || !shown(&person).contains(words));
+    }
+    assert!(stage.home.read("config.toml").contains("max_steps = 9  # mine"), "nonsense is not written");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+#[test]
+fn a_session_in_the_list_is_looked_at_renamed_and_thrown_away() {
+    let stage = Stage::new(json!([{"text": "An old answer."}, {"text": "A new answer."}]));
+    for words in ["an old prompt", "a new prompt"] {
+        let mut person = seat(&stage, &[words]);
+        wait_for(&person, "1 step");
+        person.type_keys("\u{4}");
+        assert_eq!(person.end(), 0);
+    }
+    let mut person = seat(&stage, &[]);
+    wait_for(&person, "? keys");
+    person.type_keys("/sessions\r");
+    wait_for(&person, "an old prompt");
+    std::thread::sleep(A_WHILE);
+    person.type_keys("old\u{f}");
+    wait_for(&person, "An old answer.");
+    person.type_keys("q");
+    until("the page is gone", || !shown(&person).contains("An old answer."));
+    person.type_keys("\u{5}");
+    wait_for(&person, "Enter renames");
+    person.type_keys(" of mine\r");
+    wait_for(&person, "renamed");
+    let listed = Ran::of(stage.piton(&["session", "list"])).stdout;
+    assert!(listed.contains("an old prompt of mine"), "{listed}");
+    person.type_keys("\u{18}");
+    wait_for(&person, "into the trash");
+    person.type_keys("\u{18}");
+    wait_for(&person, "is in the trash");
+    let listed = Ran::of(stage.piton(&["session", "list"])).stdout;
+    assert!(!listed.contains("an old prompt") && listed.contains("a new prompt"), "{listed}");
+    person.type_keys("\u{1b}");
+    until("the list is gone", || !shown(&person).contains("type to narrow"));
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+#[test]
+fn who_leaves_while_a_turn_runs_may_wait_for_its_end() {
+    let stage = Stage::new(json!([{"text": "word ".repeat(60), "delta_chars": 5, "delay_ms": 20}]));
+    let mut person = seat(&stage, &["go on"]);
+    wait_for(&person, "word word");
+    person.type_keys("/quit\r");
+    wait_for(&person, "A turn is still running");
+    person.type_keys("wait\r");
+    assert_eq!(person.end(), 0);
+    let journal = stage.journal();
+    assert!(journal.iter().any(|event| event["type"] == "turn_ended" && event["end"] == "completed"), "{journal:?}");
+}
+
+#[test]
+fn the_editor_has_the_last_answer_beside_the_prompt() {
+    let stage = Stage::new(json!([{"text": "What the model said."}, {"text": "Done."}]));
+    let editor = "#!/bin/sh\ncp \"$1\" \"$HOME/seen\"\nsed -i '1s/.*/edited words/' \"$1\"\n";
+    stage.home.write("editor", editor);
+    let before =
+        format!("stty rows {ROWS} cols {COLUMNS}; export EDITOR='sh {}/editor'; ", stage.home.path().display());
+    let mut person = stage.terminal_behind(&before, &["--model", "openai-chat/test-model", "hello there"]);
+    wait_for(&person, "1 step");
+    person.type_keys("draft\u{7}");
+    wait_for(&person, "› edited words");
+    assert!(stage.home.read("seen").starts_with("draft\n"), "{}", stage.home.read("seen"));
+    assert!(stage.home.read("seen").contains("What the model said."));
+    person.type_keys("\r");
+    wait_for(&person, "Done.");
+    until("the second turn is over", || shown(&person).matches("1 step").count() == 2);
+    let said = serde_json::to_string(&stage.last_messages().last()).unwrap();
+    assert!(said.contains("edited words") && !said.contains("last answer"), "{said}");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+/// First run to the end: each step is one that a newcomer takes in the first ten minutes.
+#[test]
+fn the_ten_minutes_of_a_newcomer() {
+    let touch = json!({"tools": [{"name": "bash", "args": {"command": "touch made"}}]});
+    let long = json!({"text": "word ".repeat(400), "delta_chars": 5, "delay_ms": 20});
+    let script =
+        json!([touch, {"text": "As you wish."}, long, {"text": "Short, then."}, long, {"text": "Here again."}]);
+    let stage = Stage::new(script);
+    // A no with words.
+    let mut person = seat(&stage, &["--mode", "ask", "--sandbox", "off"]);
+    wait_for(&person, "? keys");
+    person.type_keys("make it\r");
+    wait_for(&person, "touch made");
+    std::thread::sleep(A_WHILE);
+    person.type_keys("n");
+    wait_for(&person, "with these words");
+    person.type_keys("not now\r");
+    wait_for(&person, "As you wish.");
+    wait_for(&person, "2 steps");
+    assert!(!stage.workspace.path().join("made").exists());
+    // What waits comes back by Esc.
+    person.type_keys("go on and on\r");
+    wait_for(&person, "word word");
+    person.type_keys("be short\r");
+    wait_for(&person, "queued: be short");
+    person.type_keys("\u{1b}");
+    wait_for(&person, "› be short");
+    person.type_keys("\r");
+    wait_for(&person, "Short, then.");
+    wait_for(&person, "? keys");
+    // Back to before the last turn; its words are there to be said otherwise.
+    person.type_keys("/rewind\r");
+    wait_for(&person, "Go back to before");
+    std::thread::sleep(A_WHILE);
+    person.type_keys("w");
+    until("the tree is gone", || !shown(&person).contains("Go back to before"));
+    wait_for(&person, "› be short");
+    // A killed face takes nothing with it.
+    person.type_keys("\u{15}go on once more\r");
+    until("the model is asked", || stage.provider.requests().len() == 5);
+    face_of(&person).into_iter().for_each(|pid| crate::stage::kill(pid, rustix::process::Signal::KILL));
+    person.end();
+    let mut again = seat(&stage, &["-c"]);
+    wait_for(&again, "was cut off");
+    // A paste is a chip and runs nothing; another size leaves each row once.
+    let lines: Vec<String> = (0..150).map(|number| format!("!touch pasted{number}")).collect();
+    again.type_keys(&format!("\u{1b}[200~{}\u{1b}[201~", lines.join("\n")));
+    wait_for(&again, "[Paste 150 lines]");
+    assert!(!stage.workspace.path().join("pasted0").exists());
+    resize(&again, ROWS, COLUMNS - 20);
+    let is_narrow = |rule: &str| rule.chars().count() == usize::from(COLUMNS) - 20;
+    until("it is drawn for the new size", || again.screen().split(|char| char != '─').any(is_narrow));
+    resize(&again, ROWS, COLUMNS);
+    again.type_keys("\u{3}are you there?\r");
+    wait_for(&again, "Here again.");
+    wait_for(&again, "? keys");
+    again.type_keys("/quit\r");
+    assert_eq!(again.end(), 0);
+    assert!(shown(&again).contains("go on with: piton -c"), "{}", shown(&again));
+    let bytes = again.bytes();
+    let count = |mode: &[u8]| bytes.windows(mode.len()).filter(|window| *window == mode).count();
+    assert_eq!(count(b"\x1b[?2004h"), count(b"\x1b[?2004l"));
+}
+
+/// Gives the terminal below this one another size.
+fn resize(person: &Terminal, rows: u16, columns: u16) {
+    let pid = face_of(person).unwrap();
+    let terminal = std::fs::File::open(format!("/proc/{pid}/fd/0")).unwrap();
+    let size = rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    rustix::termios::tcsetwinsize(&terminal, size).unwrap();
+}
+
+#[test]
+fn the_clipboard_gives_text_or_a_picture() {
+    let stage = Stage::new(json!([{"text": "I see."}]));
+    let program =
+        "#!/bin/sh\ncase \"$*\" in *image*) cat \"$HOME/picture\" ;; *) printf 'from the clipboard' ;; esac\n";
+    stage.home.write("bin/wl-paste", program);
+    let mut chmod = std::process::Command::new("chmod");
+    assert!(chmod.arg("+x").arg(stage.home.path().join("bin/wl-paste")).status().unwrap().success());
+    let before =
+        format!("stty rows {ROWS} cols {COLUMNS}; export PATH=\"$HOME/bin:$PATH\" WAYLAND_DISPLAY=wayland-0; ");
+    let mut person = stage.terminal_behind(&before, &["--model", "openai-chat/test-model"]);
+    wait_for(&person, "? keys");
+    person.type_keys("\u{16}");
+    wait_for(&person, "› from the clipboard");
+    std::fs::write(stage.home.path().join("picture"), b"\x89PNG\r\n\x1a\n and the rest").unwrap();
+    person.type_keys("\u{15}\u{16}");
+    wait_for(&person, "› [Picture 1]");
+    person.type_keys("\u{4}\u{3}\u{3}\u{3}");
+    assert_eq!(person.end(), 0);
 }

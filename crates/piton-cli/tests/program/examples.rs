@@ -47,7 +47,6 @@ fn the_agent_the_skill_and_the_command_run() {
         (".piton/skills/changelog/SKILL.md", &example("skills/changelog/SKILL.md")),
         (".piton/skills/changelog/scripts/entries.py", &example("skills/changelog/scripts/entries.py")),
     ]);
-    Ran::of(stage.piton(&["skill", "validate", ".piton/skills/changelog"])).stdout.is_empty();
     let ran = stage.run(&["--trust", "--agent", "build", "/changes sub"]);
     let first = stage.provider.requests()[0].body.to_string();
     assert!(first.contains("Sum up these changes") && first.contains("one.txt"), "{first}");

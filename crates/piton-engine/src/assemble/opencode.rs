@@ -15,8 +15,11 @@ pub(super) const OF_HOME: [&str; 2] = [".config/opencode/opencode.json", ".confi
 /// Bytes of a file that a text is taken from by `{file:…}`.
 const FILE_BYTES: usize = 100_000;
 
+/// An entry by its name: its JSON, or what is wrong with it.
+pub(super) type NamedEntry = (String, Result<String, String>);
+
 /// The entries of a table, each by its name, as JSON of which files are a part that it refers to. `None`: there is no such file.
-pub(super) fn entries(file: &Path, tables: &[&str]) -> Option<Result<Vec<(String, Result<String, String>)>, String>> {
+pub(super) fn entries(file: &Path, tables: &[&str]) -> Option<Result<Vec<NamedEntry>, String>> {
     let text = match regular::text(file, SETTINGS_BYTES) {
         Ok(text) => text,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return None,

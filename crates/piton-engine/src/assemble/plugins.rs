@@ -212,8 +212,11 @@ impl Plugins {
     }
 }
 
+/// Something to trust and its text, or why it cannot be read.
+type ReadItem = Result<(Item, String), String>;
+
 /// The plugins that a repository enables and that lie here, as something to trust.
-pub(super) fn brought(machine: &Machine, workspace: &Path) -> Vec<(PathBuf, Result<(Item, String), String>)> {
+pub(super) fn brought(machine: &Machine, workspace: &Path) -> Vec<(PathBuf, ReadItem)> {
     let mut all = Plugins::default();
     Wanted::read(machine, workspace).resolve(machine, &BTreeSet::new(), &|_| false, &mut all);
     let of_repository = all.found.into_iter().filter(|found| found.state != PluginState::InForce);
@@ -276,21 +279,21 @@ impl Wanted {
         let mut wanted = Self::default();
         let root = repository(workspace);
         for folder in workspace.ancestors().take_while(|folder| folder.starts_with(root)) {
-            OF_REPOSITORY.iter().for_each(|name| wanted.add(folder.join(name), folder, false));
+            OF_REPOSITORY.iter().for_each(|name| wanted.add(&folder.join(name), folder, false));
         }
         if let Some(home) = machine.var("HOME").map(Path::new) {
-            wanted.add(home.join(OF_USER), home, true);
+            wanted.add(&home.join(OF_USER), home, true);
             wanted.add_known(home);
         }
         wanted
     }
 
     /// A file that makes no sense is named by whoever reads its permissions.
-    fn add(&mut self, file: PathBuf, folder: &Path, is_users: bool) {
-        let Some(settings) = settings(&file) else { return };
+    fn add(&mut self, file: &Path, folder: &Path, is_users: bool) {
+        let Some(settings) = settings(file) else { return };
         for (name, said) in settings.enabled_plugins {
             let is_enabled = !matches!(said, Value::Bool(false) | Value::Null);
-            let named = || Named { is_enabled, is_users, file: file.clone() };
+            let named = || Named { is_enabled, is_users, file: file.to_owned() };
             let named = self.enabled.entry(name).or_insert_with(named);
             // What the user wants everywhere needs no trust here.
             named.is_users |= is_users && is_enabled;

@@ -9,7 +9,7 @@ use super::machine::Machine;
 use super::notice::Notice;
 use super::wishes::Wishes;
 use crate::config::{BackendChoice, Config, OpenHost};
-use crate::settings::SandboxSettings;
+use crate::settings::{SandboxSettings, Settings};
 use piton_core::permission::{self, Action, PermissionMode};
 use piton_core::policy::{Policy, SandboxMode};
 use piton_http::egress::{Egress, HostRule};
@@ -80,6 +80,15 @@ pub(super) fn settings(
             Ok(None)
         }
     }
+}
+
+/// Confines the commands of a session by the defaults, in a sandbox that can be made here.
+pub fn confine(settings: &mut Settings, machine: &Machine, backend: Backend) {
+    let config = Config::default();
+    settings.policy.reach = reach(&config, machine);
+    settings.policy.sandbox = DEFAULT;
+    settings.policy.sandbox_backend = Some(backend.word().to_owned());
+    settings.sandbox = write(DEFAULT).map(|write| chosen(machine, &config, write, backend));
 }
 
 /// What calls reach without being asked about, as far as it is there.

@@ -10,6 +10,9 @@ use piton_models::provider::{self, KeySource, PROBE_MS, PROVIDERS, Provider, Pro
 use piton_tools::regular;
 use std::path::Path;
 
+/// No provider has this name: the web is reached by the general settings of `[http]`.
+pub(crate) const WEB: &str = "";
+
 /// What environment and configuration say about a provider.
 pub fn spec(name: &str, model: Option<String>, config: &Config, machine: &Machine) -> Result<ProviderSpec, Trouble> {
     let server = config.providers.get(name);

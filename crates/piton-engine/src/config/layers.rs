@@ -88,7 +88,7 @@ pub enum LayerError {
 }
 
 impl LayerError {
-    fn invalid(origin: KeyOrigin, source: ConfigError) -> Self {
+    pub(super) fn invalid(origin: KeyOrigin, source: ConfigError) -> Self {
         Self::Invalid { origin, source: Box::new(source) }
     }
 
@@ -456,7 +456,7 @@ fn is_only_the_users(way: &[String]) -> bool {
     }
 }
 
-fn overlay(below: &mut Table, above: Table) {
+pub(super) fn overlay(below: &mut Table, above: Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {
             (Some(Value::Table(below)), Value::Table(above)) => overlay(below, above),
@@ -493,7 +493,7 @@ fn nested(way: &[String], value: Value) -> Table {
 }
 
 /// What is said of one key. The value is read as TOML where that makes sense, and as text otherwise.
-fn said_of(way: &[String], value: &str) -> Result<Table, ConfigError> {
+pub(super) fn said_of(way: &[String], value: &str) -> Result<Table, ConfigError> {
     let as_toml = toml::from_str::<Table>(&format!("value = {value}")).ok();
     let as_toml = as_toml.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
     let mut mistake = None;
@@ -511,7 +511,7 @@ fn said_of(way: &[String], value: &str) -> Result<Table, ConfigError> {
 }
 
 /// `limits.max_steps=7`, taken apart. An `=` may be in quotes.
-fn way_and_value(said: &str) -> Option<(KeyPath, &str)> {
+pub(super) fn way_and_value(said: &str) -> Option<(KeyPath, &str)> {
     said.match_indices('=').find_map(|(at, _)| {
         let key = said[..at].trim();
         let table: Table = toml::from_str(&format!("{key} = 0")).ok().filter(|_| !key.contains('\n'))?;

@@ -78,7 +78,7 @@ fn meant(reference: &Reference, servers: &[Server]) -> Option<(String, String)> 
     };
     let listed =
         all().filter_map(of).find(|(server, uri)| server.resources.iter().any(|resource| resource.uri == *uri));
-    let found = listed.or_else(|| all().filter_map(of).last());
+    let found = listed.or_else(|| all().filter_map(of).next_back());
     let (server, uri) = found?;
     Some((server.name.clone(), uri.trim_end_matches(['.', ',', ';', '!', '?', ')']).to_owned()))
 }

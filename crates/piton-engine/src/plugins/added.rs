@@ -127,7 +127,7 @@ impl AddedPlugins {
     }
 
     /// Puts a copy in its place, and on the list. One of the same name that was there goes.
-    pub fn put(&self, staged: Staged) -> Result<Added, String> {
+    pub fn put(&self, staged: &Staged) -> Result<Added, String> {
         let lock = self.file.lock().map_err(|what| self.error(&what))?;
         let mut list = self.read()?;
         let name = staged.plugin.name().to_owned();

@@ -57,10 +57,11 @@ impl Face {
     /// The rows of the page that has the whole screen, if one has.
     pub fn page(&mut self) -> Option<Vec<Line<'static>>> {
         let (columns, rows) = self.size;
-        match (&mut self.page, &mut self.review) {
-            (Some(page), _) => Some(page.screen(columns, rows, &self.theme)),
-            (None, Some(review)) => Some(review.screen(columns, rows, &self.theme)),
-            (None, None) => None,
+        match (&mut self.page, &mut self.review, &mut self.rewind) {
+            (Some(page), ..) => Some(page.screen(columns, rows, &self.theme)),
+            (None, Some(review), _) => Some(review.screen(columns, rows, &self.theme)),
+            (None, None, Some(rewind)) => Some(rewind.screen(columns, rows, &self.theme)),
+            (None, None, None) => None,
         }
     }
 
@@ -194,7 +195,13 @@ impl Face {
         if facts.sandbox.contains("unconfined") {
             add("unconfined".to_owned());
         }
-        add(if self.is_busy() { "Esc stops".to_owned() } else { "? keys".to_owned() });
+        add(if self.leaves_after {
+            "leaves when the turn is over, Esc stops".to_owned()
+        } else if self.is_busy() {
+            "Esc stops".to_owned()
+        } else {
+            "? keys".to_owned()
+        });
         Line::from(spans)
     }
 
@@ -240,6 +247,9 @@ impl super::Asked {
 impl Input {
     /// Whether it should be on the screen at once, and not with the next frame in its turn.
     pub fn is_of_person(&self) -> bool {
-        matches!(self, Self::Key(_) | Self::Paste(_) | Self::Resize(..) | Self::Edited(_))
+        matches!(
+            self,
+            Self::Key(_) | Self::Paste(_) | Self::Pasted(_) | Self::Picture(_) | Self::Resize(..) | Self::Edited(_)
+        )
     }
 }

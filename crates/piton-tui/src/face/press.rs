@@ -1,6 +1,6 @@
 //! What keys do, by what has the focus: a page, a list, a question, the prompt.
 
-use super::{Effect, Face, Menu};
+use super::{Deed, Effect, Face, Menu};
 use crate::blocks::{self, Sketch};
 use crate::commands;
 use crate::files::Files;
@@ -11,10 +11,11 @@ use crate::picker::{Item, Picker, Purpose};
 use crate::prompt::{Handled, Mode};
 use crate::question::{GUARD_MS, Pressed};
 use crate::review::Reviewed;
+use crate::rewind::Rewound;
 use crate::theme::Theme;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use piton_core::call::CallInput;
-use piton_core::client::When;
+use piton_core::client::{Scope as RewindScope, When};
 use piton_core::permission::PermissionMode;
 use piton_core::story::{Block, Body, CallBlock};
 use ratatui_core::text::Line;
@@ -39,14 +40,17 @@ impl Face {
             _ => {}
         }
         if self.page.is_some() {
-            self.press_page(key);
-            return Vec::new();
+            return self.press_page(key);
         }
         if self.review.is_some() {
             return self.press_review(key);
         }
         // A list that came up while somebody typed was not meant by the next key.
         let is_new = |since: u64| self.now_ms.saturating_sub(since) < GUARD_MS || idle_ms < GUARD_MS;
+        if self.rewind.is_some() && !self.picker_ms.is_some_and(is_new) {
+            self.picker_ms = None;
+            return self.press_rewind(key);
+        }
         if self.picker.is_some() && !self.picker_ms.is_some_and(is_new) {
             self.picker_ms = None;
             return self.press_picker(key);
@@ -58,9 +62,9 @@ impl Face {
         self.press_prompt(action)
     }
 
-    fn press_page(&mut self, key: KeyEvent) {
+    fn press_page(&mut self, key: KeyEvent) -> Vec<Effect> {
         let rows = self.size.1;
-        let Some(page) = &mut self.page else { return };
+        let Some(page) = &mut self.page else { return Vec::new() };
         if page.is_searched() {
             match key.code {
                 KeyCode::Char(char) => page.type_search(Some(char)),
@@ -69,14 +73,25 @@ impl Face {
                 KeyCode::Esc => page.end_search(false),
                 _ => {}
             }
-            return;
+            return Vec::new();
         }
-        match key.code {
-            KeyCode::Char('/') => return page.begin_search(),
-            KeyCode::Char('n') => return page.find(true),
-            KeyCode::Char('N') => return page.find(false),
-            _ => {}
+        let letter = match key.code {
+            KeyCode::Char(letter) => letter,
+            _ => ' ',
+        };
+        match letter {
+            '/' => page.begin_search(),
+            'n' => page.find(true),
+            'N' => page.find(false),
+            '}' => page.jump(true),
+            '{' => page.jump(false),
+            _ => return self.turn_page(key, rows),
         }
+        Vec::new()
+    }
+
+    fn turn_page(&mut self, key: KeyEvent, rows: usize) -> Vec<Effect> {
+        let Some(page) = &mut self.page else { return Vec::new() };
         let high = isize::try_from(rows.saturating_sub(2)).unwrap_or(1);
         match self.keys.action(Context::Pager, key) {
             Some(Action::Up) => page.go(-1),
@@ -85,8 +100,54 @@ impl Face {
             Some(Action::PageDown) => page.go(high),
             Some(Action::BufferStart) => page.go(isize::MIN),
             Some(Action::BufferEnd) => page.go(isize::MAX),
-            Some(Action::Escape | Action::Interrupt | Action::Details) => self.page = None,
+            Some(Action::Details) => {
+                let is_call = std::mem::take(&mut self.shows_call);
+                self.page = None;
+                if is_call {
+                    return vec![Effect::Command { name: "transcript".to_owned(), words: String::new() }];
+                }
+            }
+            Some(Action::Escape | Action::Interrupt) => (self.page, self.shows_call) = (None, false),
             _ => {}
+        }
+        Vec::new()
+    }
+
+    fn press_rewind(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let high = isize::try_from(self.size.1.saturating_sub(2)).unwrap_or(1);
+        let Some(rewind) = &mut self.rewind else { return Vec::new() };
+        let rewound = match key.code {
+            KeyCode::Char(letter @ ('w' | 'f' | 'd' | 'r')) if key.modifiers.is_empty() => rewind.press(letter),
+            _ => match self.keys.action(Context::Pager, key) {
+                Some(Action::Send) => rewind.back(RewindScope::Both),
+                action => {
+                    match action {
+                        Some(Action::Up) => rewind.go(-1),
+                        Some(Action::Down) => rewind.go(1),
+                        Some(Action::PageUp) => rewind.go(-high),
+                        Some(Action::PageDown) => rewind.go(high),
+                        Some(Action::BufferStart) => rewind.go(isize::MIN),
+                        Some(Action::BufferEnd) => rewind.go(isize::MAX),
+                        Some(Action::Escape | Action::Interrupt | Action::Details) => self.rewind = None,
+                        _ => {}
+                    }
+                    Rewound::Taken
+                }
+            },
+        };
+        let command = |name: &str, words: String| vec![Effect::Command { name: name.to_owned(), words }];
+        match rewound {
+            Rewound::Taken => Vec::new(),
+            Rewound::Back(turns, scope) => {
+                self.rewind = None;
+                vec![Effect::Rewind { turns, scope }]
+            }
+            Rewound::Redo => {
+                self.rewind = None;
+                command("redo", String::new())
+            }
+            // The tree is there again when the changes were looked through.
+            Rewound::Diff(source) => command("diff", source.words()),
         }
     }
 
@@ -132,6 +193,9 @@ impl Face {
         let Some(picker) = &mut self.picker else { return Vec::new() };
         match self.keys.action(Context::List, key) {
             Some(Action::Insert(char)) => picker.typed(char),
+            Some(action) if picker.purpose == Purpose::Session && is_deed(action, picker) => {
+                return session_deed(action, picker).map(Effect::Session).into_iter().collect();
+            }
             Some(Action::Backspace) => picker.backspace(),
             Some(Action::Up) => picker.go(-1),
             Some(Action::Down | Action::Complete) => picker.go(1),
@@ -161,6 +225,14 @@ impl Face {
             }
             Purpose::Session if self.is_busy() => self.busy(),
             Purpose::Leaving if item.value == "stay" => Vec::new(),
+            Purpose::Leaving if item.value == "wait" => {
+                self.leaves_after = self.is_busy();
+                if self.leaves_after { Vec::new() } else { vec![Effect::Leave] }
+            }
+            Purpose::Setting => {
+                self.prompt.set(&item.value);
+                Vec::new()
+            }
             Purpose::Leaving => vec![Effect::Leave],
             _ => vec![Effect::Chosen(purpose, item.value)],
         }
@@ -219,7 +291,11 @@ impl Face {
             Action::Insert('?') if self.prompt.is_empty() && self.inserts() => {
                 self.page = Some(Page::of_text("keys and commands", &self.help()));
             }
-            Action::ExternalEditor => return vec![Effect::Editor(self.prompt.text())],
+            Action::ExternalEditor => {
+                let beside = self.transcript.last_words().to_owned();
+                return vec![Effect::Editor { text: self.prompt.text(), beside }];
+            }
+            Action::PasteClipboard => return vec![Effect::Paste],
             Action::Background => return vec![Effect::Background],
             Action::TakeBack => return self.take_back(),
             Action::PageUp => return vec![Effect::Scroll(1)],
@@ -263,6 +339,7 @@ impl Face {
         if self.prompt.apply(&action) == Handled::Yes {
             return Vec::new();
         }
+        self.leaves_after = false;
         if self.is_busy() {
             // One behind the other: from the stop on nothing that waits is read, so all of it comes back.
             return vec![Effect::Cancel, Effect::Unqueue(None)];
@@ -304,6 +381,7 @@ impl Face {
         };
         let items = vec![
             item("stay", "the turn goes on, and you watch it", "stay"),
+            item("wait, then leave", "the face is closed when the turn is over", "wait"),
             item("stop it and leave", "what it did so far is kept; go on with piton -c", "stop"),
         ];
         self.picker = Some(Picker::new(Purpose::Leaving, "A turn is still running", items));
@@ -332,7 +410,8 @@ impl Face {
             return;
         };
         let lines = call_page(block, self.size.0, &self.theme);
-        self.page = Some(Page::new("the last call · /transcript shows the whole session", lines));
+        self.page = Some(Page::new("the last call · Ctrl-O again: the whole session", lines));
+        self.shows_call = true;
     }
 
     fn take_back(&mut self) -> Vec<Effect> {
@@ -424,10 +503,21 @@ impl Face {
         Vec::new()
     }
 
-    /// The last answer, or the last code in it.
+    /// The last answer or one before it, or the last code in it.
     fn copy(&mut self, words: &str) -> Vec<Effect> {
-        let answer = self.transcript.last_words();
-        let text = if words.trim() == "code" { last_code(answer) } else { Some(answer.to_owned()) };
+        let (mut number, mut is_code) = (1, false);
+        for word in words.split_whitespace() {
+            match word.parse::<usize>() {
+                Ok(back) if back > 0 => number = back,
+                _ if word == "code" => is_code = true,
+                _ => self.hint = Some("/copy, /copy 2 (the answer before the last), /copy code".to_owned()),
+            }
+        }
+        if self.hint.is_some() {
+            return Vec::new();
+        }
+        let answer = self.transcript.words_back(number);
+        let text = if is_code { answer.and_then(last_code) } else { answer.map(str::to_owned) };
         let Some(text) = text.filter(|text| !text.is_empty()) else {
             self.hint = Some("there is nothing to copy yet".to_owned());
             return Vec::new();
@@ -556,6 +646,33 @@ impl Face {
         let found = files.search(needle.trim_start_matches('"'), MOST_OFFERED);
         self.menu.items = found.into_iter().map(|found| item(found.path)).collect();
         self.menu.chosen = self.menu.chosen.min(self.menu.items.len().saturating_sub(1));
+    }
+}
+
+/// Whether a key does something to a session in a list, or to its name while that is typed.
+fn is_deed(action: Action, picker: &mut Picker) -> bool {
+    match action {
+        Action::Rename | Action::Trash | Action::Details | Action::HistorySearch => true,
+        Action::Send | Action::Escape | Action::Interrupt => picker.is_renaming(),
+        _ => false,
+    }
+}
+
+/// What is done to a session in a list.
+fn session_deed(action: Action, picker: &mut Picker) -> Option<Deed> {
+    match action {
+        Action::Send => picker.renamed().map(|(id, title)| Deed::Rename(id, title)),
+        Action::Rename => {
+            picker.rename();
+            None
+        }
+        Action::Trash => picker.throw_away().map(Deed::Trash),
+        Action::Details => picker.chosen().map(|item| Deed::Show(item.value.clone())),
+        Action::HistorySearch => Some(Deed::OtherFolders),
+        _ => {
+            picker.stop_renaming();
+            None
+        }
     }
 }
 

@@ -66,10 +66,11 @@ impl Face {
             lines.push(format!("Queued: {} waiting.", crate::blocks::plural(waiting as u64, "message")));
         }
         said.waiting = waiting;
-        let (offered, chosen) = match (&self.picker, self.menu.items.get(self.menu.chosen)) {
-            (Some(picker), _) => picker.spoken(),
-            (None, Some(item)) => (String::new(), format!("Tab completes: {}, {}", item.label, item.detail)),
-            (None, None) => (String::new(), String::new()),
+        let (offered, chosen) = match (&self.rewind, &self.picker, self.menu.items.get(self.menu.chosen)) {
+            (Some(rewind), ..) => rewind.spoken(),
+            (None, Some(picker), _) => picker.spoken(),
+            (None, None, Some(item)) => (String::new(), format!("Tab completes: {}, {}", item.label, item.detail)),
+            (None, None, None) => (String::new(), String::new()),
         };
         news(&mut said.offered, offered, lines);
         news(&mut said.chosen, chosen, lines);

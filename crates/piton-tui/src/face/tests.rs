@@ -449,3 +449,78 @@ fn what_a_turn_says_does_not_wait_for_a_command_of_ones_own_that_runs_on() {
     assert!(committed.contains("● ! make watch") && committed.contains("│ built"), "{committed}");
     assert!(!screen.contains("make watch"), "{screen}");
 }
+
+#[test]
+fn a_tree_of_turns_takes_keys_that_were_meant_for_it() {
+    let turn = |turn: u32, back: u32| crate::rewind::Turn {
+        turn,
+        follows: turn.checked_sub(1).filter(|before| *before > 0),
+        at: "11:00".to_owned(),
+        prompt: format!("prompt {turn}"),
+        changed: None,
+        cost_micros: 0,
+        back: Some(back),
+    };
+    let turns = vec![turn(1, 2), turn(2, 1)];
+    let mut seat = Seat::new(80, 20);
+    seat.waits(5_000);
+    seat.tell(Input::Rewind(turns.clone()));
+    assert_eq!(seat.key(KeyCode::Enter), [], "it came up while somebody typed");
+    assert!(seat.face.has_page());
+    seat.waits(1_000);
+    assert_eq!(seat.key(KeyCode::Up), []);
+    let diff = Effect::Command { name: "diff".to_owned(), words: "from 1".to_owned() };
+    assert_eq!(seat.key(KeyCode::Char('d')), [diff]);
+    seat.tell(Input::Review(Source::From(1), Vec::new()));
+    seat.key(KeyCode::Char('q'));
+    assert!(seat.face.has_page(), "the tree is there again");
+    seat.tell(Input::RewindAgain(turns));
+    assert_eq!(seat.key(KeyCode::Enter), [Effect::Rewind { turns: 2, scope: RewindScope::Both }]);
+    assert!(!seat.face.has_page());
+}
+
+#[test]
+fn who_waits_for_a_turn_leaves_when_it_is_over() {
+    let mut seat = Seat::new(80, 20);
+    seat.tell(Input::Session { id: String::new() });
+    seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
+    let mut told = Told::default();
+    told.turn("hello", "One two three.", ["One ".to_owned(), "two three.".to_owned()].into_iter());
+    let mut has_asked = false;
+    let mut effects = Vec::new();
+    for told in told.all {
+        effects.extend(seat.tell(Input::Heard(Box::new(told))));
+        if seat.face.is_busy() && !std::mem::replace(&mut has_asked, true) {
+            seat.types("/quit");
+            assert!(!seat.key(KeyCode::Enter).contains(&Effect::Leave), "a running turn is not left without a word");
+            seat.key(KeyCode::Down);
+            assert_eq!(seat.key(KeyCode::Enter), [], "wait, then leave");
+            let screen = seat.screen();
+            assert!(screen.contains("leaves when the turn is over"), "{screen}");
+        }
+    }
+    assert_eq!(effects, [Effect::Leave]);
+}
+
+#[test]
+fn an_answer_from_before_is_copied_by_its_number() {
+    let mut seat = Seat::new(80, 20);
+    seat.tell(Input::Session { id: String::new() });
+    seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
+    let mut told = Told::default();
+    for reply in ["Old.\n\n```sh\nls\n```", "New."] {
+        told.turn("hello", reply, std::iter::once(reply.to_owned()));
+    }
+    for told in told.all {
+        seat.tell(Input::Heard(Box::new(told)));
+        seat.screen();
+    }
+    let mut copy = |words: &str| {
+        seat.types(words);
+        seat.key(KeyCode::Enter).into_iter().find(|effect| matches!(effect, Effect::Copy(_)))
+    };
+    assert_eq!(copy("/copy"), Some(Effect::Copy("New.".to_owned())));
+    assert_eq!(copy("/copy 2 code"), Some(Effect::Copy("ls\n".to_owned())));
+    assert_eq!(copy("/copy 3"), None);
+    assert_eq!(copy("/copy all"), None);
+}

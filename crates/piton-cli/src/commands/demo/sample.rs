@@ -27,6 +27,7 @@ const SAMPLES: [Sample; 3] = [
         cassette: cassettes::RUST,
         files: &[
             ("Cargo.toml", include_str!("../../../demo/rust/Cargo.toml.sample")),
+            (".gitignore", "/target\n"),
             ("src/lib.rs", include_str!("../../../demo/rust/src/lib.rs")),
             ("tests/split.rs", include_str!("../../../demo/rust/tests/split.rs")),
         ],
@@ -69,14 +70,22 @@ const SAMPLES: [Sample; 3] = [
 impl Sample {
     /// The first one whose tests can be run here.
     pub(super) fn choose(around: &Surroundings) -> &'static Self {
-        let works = |words: &&[&str]| run(words, &around.temp_dir, around).is_ok_and(|out| out.status.success());
+        let works = |words: &&[&str]| {
+            run(words, &around.temp_dir, Confinement::Model, around).is_ok_and(|out| out.status.success())
+        };
         let [rust, python, shell] = &SAMPLES;
         [rust, python].into_iter().find(|sample| sample.needs.iter().all(works)).unwrap_or(shell)
     }
 
+    /// Whether what it needs can be run in this sandbox: a toolchain in an unusual place is not seen there.
+    pub(super) fn works_in(&self, sandbox: &Confinement, dir: &Path, around: &Surroundings) -> bool {
+        let works = |words: &&[&str]| run(words, dir, sandbox.clone(), around).is_ok_and(|out| out.status.success());
+        self.needs.iter().all(works)
+    }
+
     /// Runs the tests.
     pub(super) fn test(&self, dir: &Path, around: &Surroundings) -> std::io::Result<Output> {
-        run(&self.tests.split(' ').collect::<Vec<_>>(), dir, around)
+        run(&self.tests.split(' ').collect::<Vec<_>>(), dir, Confinement::Model, around)
     }
 
     /// How many tests passed and how many failed, from what they printed.
@@ -87,9 +96,9 @@ impl Sample {
     }
 }
 
-fn run(words: &[&str], dir: &Path, around: &Surroundings) -> std::io::Result<Output> {
+fn run(words: &[&str], dir: &Path, confinement: Confinement, around: &Surroundings) -> std::io::Result<Output> {
     let env = Env::new(around.machine.vars.clone());
-    let spawn = Spawn::new(words, &env, dir, Confinement::Model);
+    let spawn = Spawn::new(words, &env, dir, confinement);
     spawn.start(Group::Ours, Streams::caught()).and_then(Child::wait_with_output)
 }
 

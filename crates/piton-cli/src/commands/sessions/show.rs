@@ -3,10 +3,12 @@
 use crate::failure::Result;
 use crate::out::report;
 use crate::out::view;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use piton_core::call::Outcome;
 use piton_core::event::Direction;
-use piton_core::ids::{CallId, SessionId};
-use piton_core::story::{Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
+use piton_core::ids::{CallId, SessionId, TimeMs};
+use piton_core::story::{Block, Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
 use piton_core::stream_json;
 use piton_core::task::over;
 use piton_engine::engine::Engine;
@@ -35,11 +37,37 @@ pub(super) async fn show(engine: &Engine, id: &SessionId, full: bool, json: bool
         text.push_str(&format!("{}\n", view::first_line(&title)));
     }
     let blocks = story.blocks().filter(|block| !block.taken_back);
-    blocks.for_each(|block| text.push_str(&drawn(&block.body, full)));
+    for block in blocks {
+        if full {
+            text.push_str(&stamp(block));
+        }
+        text.push_str(&drawn(&block.body, full));
+    }
     let state = if session.busy { " — cut off; `piton run --resume` goes on with it" } else { "" };
     text.push_str(&format!("{}{state}\n", view::plural(records.len() as u64, "event")));
     view::write_stdout(&text);
     Ok(())
+}
+
+/// When something was said, and which model answered in what time.
+fn stamp(block: &Block) -> String {
+    match &block.body {
+        Body::User { .. } => format!("\n{}", time(block.at_ms)),
+        Body::Model(model) if matches!(model.state, ModelState::Replied { .. }) => format!(
+            "\n{} · {} · {:.1} s · {} tokens",
+            time(model.answered_ms),
+            view::first_line(&model.model),
+            model.answered_ms.saturating_sub(model.asked_ms) as f64 / 1e3,
+            view::thousands(model.usage.total())
+        ),
+        _ => String::new(),
+    }
+}
+
+/// A time of day.
+fn time(at_ms: TimeMs) -> String {
+    let at = i64::try_from(at_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
+    at.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string()
 }
 
 fn drawn(body: &Body, full: bool) -> String {

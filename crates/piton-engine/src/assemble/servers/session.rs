@@ -13,8 +13,6 @@ use piton_tools::spawn::Confinement;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Of no provider in particular: the general settings of `[http]` count.
-const NO_PROVIDER: &str = "";
 /// In the data folder: what Piton keeps of servers.
 const FOLDER: &str = "mcp";
 
@@ -45,7 +43,7 @@ pub fn surroundings(
         folder: machine.data_dir.join(FOLDER),
         env: machine.vars.clone(),
         workspace: workspace.to_owned(),
-        http: server::http_options(NO_PROVIDER, config, machine)?,
+        http: server::http_options(server::WEB, config, machine)?,
         confinement,
     })
 }

@@ -227,7 +227,7 @@ fn every_screen_in_three_themes() {
             all.push_str(&format!("── {name}, {theme_name}\n"));
             for row in frame.commit.iter().chain(&frame.tail) {
                 let mut bytes = String::new();
-                crate::ansi::line(row, &mut bytes);
+                crate::ansi::line(row, &crate::ansi::Links::default(), &mut bytes);
                 all.push_str(bytes.replace('\x1b', "␛").trim_end());
                 all.push('\n');
             }
