@@ -154,7 +154,10 @@ mod tests {
     use serde_json::json;
 
     fn of(file: &str, text: &str) -> Vec<(String, Result<Value, String>)> {
-        of_file(Path::new(file), text).into_iter().map(|found| (found.name, found.entry)).collect()
+        let mut found: Vec<_> =
+            of_file(Path::new(file), text).into_iter().map(|found| (found.name, found.entry)).collect();
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        found
     }
 
     #[test]

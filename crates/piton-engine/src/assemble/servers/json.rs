@@ -20,10 +20,12 @@ fn plain(text: &str) -> String {
     let mut out: Vec<u8> = text.as_bytes().to_vec();
     let mut at = 0;
     let mut comma = None;
+    // What stood before it, blanks and comments aside: between brackets a comma alone is a mistake.
+    let mut last = b'{';
     while at < out.len() {
         match out[at] {
             b'"' => {
-                comma = None;
+                (comma, last) = (None, b'"');
                 at += 1;
                 while at < out.len() && out[at] != b'"' {
                     at += if out[at] == b'\\' { 2 } else { 1 };
@@ -42,18 +44,20 @@ fn plain(text: &str) -> String {
                 at = end;
             }
             b',' => {
-                comma = Some(at);
+                comma = (!matches!(last, b'{' | b'[' | b',')).then_some(at);
+                last = b',';
                 at += 1;
             }
             b'}' | b']' => {
                 if let Some(comma) = comma.take() {
                     out[comma] = b' ';
                 }
+                last = b'}';
                 at += 1;
             }
             byte => {
                 if !byte.is_ascii_whitespace() {
-                    comma = None;
+                    (comma, last) = (None, byte);
                 }
                 at += 1;
             }

@@ -75,7 +75,7 @@ fn flags_count_before_what_is_trusted_of_the_repository_and_that_before_the_user
         ("config/mcp.json", r#"{"mcpServers": {"two": {"command": "own"}}, "disabled": ["four"]}"#),
         (
             "home/.claude.json",
-            r#"{"mcpServers": {"two": {"command": "x"}, "four": {"url": "https://x.example"}}, "projects": {"REPO": {"mcpServers": {"five": {"command": "x"}}}}}"#,
+            r#"{"mcpServers": {"four": {"url": "https://x.example"}, "two": {"command": "x"}}, "projects": {"REPO": {"mcpServers": {"five": {"command": "x"}}}}}"#,
         ),
     ]);
     let claude = tree.path("home/.claude.json");
