@@ -29,7 +29,7 @@ const RUN_ONLY: [&str; 12] = [
 ];
 
 /// Flags of other agents, and what to type here.
-const FLAGS: [(&str, &str); 32] = [
+const FLAGS: [(&str, &str); 30] = [
     ("--add-dir", "not there yet; start piton in the folder above both"),
     ("--allow-all-tools", "--yes runs every tool without asking"),
     ("--allowed-tools", "--allow TOOL, once for each tool"),
@@ -37,7 +37,6 @@ const FLAGS: [(&str, &str); 32] = [
     ("--append-system-prompt", "instructions go into AGENTS.md, or into the task"),
     ("--approval-mode", "--yes runs every tool without asking, --allow and --deny name tools"),
     ("--ask-for-approval", "--yes runs every tool without asking, --allow and --deny name tools"),
-    ("--attach", "write @picture.png into the task"),
     ("--auto", "--yes runs every tool without asking"),
     ("--dangerously-bypass-approvals-and-sandbox", "--yes runs every tool without asking"),
     ("--dangerously-skip-permissions", "--yes runs every tool without asking"),
@@ -55,7 +54,6 @@ const FLAGS: [(&str, &str); 32] = [
     ("--max-budget-usd", "--max-cost USD"),
     ("--max-session-turns", "--max-steps N"),
     ("--max-turns", "--max-steps N"),
-    ("--mcp-config", "not there yet"),
     ("--permission-mode", "--mode ask, accept-edits, plan or auto"),
     ("--session", "--resume ID"),
     ("--session-id", "--resume ID"),
@@ -65,7 +63,7 @@ const FLAGS: [(&str, &str); 32] = [
 ];
 
 /// Commands of other agents, and what to type here.
-const COMMANDS: [(&str, &str); 18] = [
+const COMMANDS: [(&str, &str); 17] = [
     ("agents", "piton agent"),
     ("ask", "piton run \"…\""),
     ("continue", "piton -c"),
@@ -76,7 +74,6 @@ const COMMANDS: [(&str, &str); 18] = [
     ("login", "piton auth login PROVIDER"),
     ("logout", "piton auth logout PROVIDER"),
     ("ls", "piton session list"),
-    ("mcp", "not there yet"),
     ("review", "piton run \"review the changes of this branch\""),
     ("search", "piton session list --search WORDS"),
     ("set", "piton config edit, or --set KEY=VALUE for one run"),
@@ -85,6 +82,9 @@ const COMMANDS: [(&str, &str); 18] = [
     ("update", "install it again, the way you did (docs/install.md)"),
     ("upgrade", "install it again, the way you did (docs/install.md)"),
 ];
+
+/// What stands before the words to type here.
+const IN_PITON: &str = "in Piton: ";
 
 /// What was typed, understood. The error is ready to be printed. At a terminal a task without a command begins a
 /// conversation, elsewhere it is run.
@@ -155,6 +155,10 @@ fn with_our_words(mut error: Error) -> Error {
     if let Some(ours) = ours {
         error.remove(ContextKind::SuggestedArg);
         error.remove(ContextKind::Suggested);
+        // A word that another agent has is no misspelling of ours.
+        if ours.starts_with(IN_PITON) {
+            error.remove(ContextKind::SuggestedSubcommand);
+        }
         let is_near = error.get(ContextKind::SuggestedSubcommand).is_some();
         if !is_near {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(ours)]));
@@ -168,13 +172,13 @@ fn instead_of_flag(said: &str) -> Option<String> {
         return Some("a task of several words stands in quotes: piton run \"fix the failing test\"".to_owned());
     }
     let (_, ours) = FLAGS.iter().find(|(theirs, _)| *theirs == said)?;
-    Some(format!("in Piton: {ours}"))
+    Some(format!("{IN_PITON}{ours}"))
 }
 
 /// A first word that is no command of anybody's may begin a task.
 fn instead_of_command(said: &str, is_first: bool) -> Option<String> {
     match COMMANDS.iter().find(|(theirs, _)| *theirs == said) {
-        Some((_, ours)) => Some(format!("in Piton: {ours}")),
+        Some((_, ours)) => Some(format!("{IN_PITON}{ours}")),
         None if said.trim().is_empty() => Some("say what to do: piton \"fix the failing test\"".to_owned()),
         None => is_first.then(|| format!("to give the agent this task: piton run \"{said} …\"")),
     }

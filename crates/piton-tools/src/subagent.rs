@@ -57,18 +57,18 @@ pub struct Subagents {
 pub struct Input {
     /// The work in a few words
     pub description: String,
-    /// All that the subagent has to know: it sees nothing of this conversation
+    /// All it has to know: it sees nothing of this conversation
     pub prompt: String,
     /// Which agent
     #[serde(alias = "agent", skip_serializing_if = "Option::is_none")]
     pub subagent_type: Option<String>,
-    /// To go on with the conversation of an earlier call: its task_id
+    /// Goes on with an earlier call: its task_id
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// Another model than the agent's
+    /// Another model
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Return at once and let it work in the background: you are told of its end
+    /// Return at once; you are told of its end
     #[serde(
         default,
         alias = "run_in_background",
@@ -76,8 +76,9 @@ pub struct Input {
         skip_serializing_if = "Option::is_none"
     )]
     pub background: Option<bool>,
-    /// `worktree`: it works in a git worktree of its own, not in your files
+    /// `worktree`: in a git worktree of its own
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub isolation: Option<Isolation>,
 }
 
@@ -130,8 +131,7 @@ impl Subagents {
 
     fn described(&self) -> String {
         let mut text =
-            "Has a subagent do a part of the work and answer with its last words. Call several in one reply to \
-                        have them work side by side. Agents:"
+            "Has a subagent do part of the work and return its last words. Several calls in one reply run side by side. Agents:"
                 .to_owned();
         let (mut left, mut unnamed) = (DESCRIPTIONS_BYTES, Vec::new());
         for (name, description) in &self.agents {
@@ -223,7 +223,7 @@ pub struct TaskStop;
 pub struct LookAt {
     #[serde(alias = "id")]
     task_id: String,
-    /// Wait for its end, at most this long
+    /// Wait at most this long for its end
     #[serde(default, alias = "timeout", deserialize_with = "lenient::count")]
     wait_ms: Option<u64>,
 }
@@ -239,7 +239,7 @@ pub struct Stop {
 impl TypedTool for TaskOutput {
     type Input = LookAt;
     const NAME: &'static str = "task_output";
-    const DESCRIPTION: &'static str = "Says what a background subagent has said so far, or its answer.";
+    const DESCRIPTION: &'static str = "What a background subagent has said so far.";
     const EFFECTS: Effects = LOOKS;
 
     fn planned(&self, input: LookAt, _: &Look) -> Result<Plan, Outcome> {

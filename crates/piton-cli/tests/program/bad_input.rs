@@ -41,7 +41,7 @@ fn a_short_name_fetches_the_key_of_the_provider_that_is_asked_only() {
 fn the_words_of_other_agents_cost_nothing() {
     for (words, ours) in [
         (&["--yolo", "fix the test"][..], "--yes"),
-        (&["mcp", "list"], "not there yet"),
+        (&["login"], "piton auth login"),
         (&["fix"], "piton run \"fix …\""),
     ] {
         let stage = stage();

@@ -110,13 +110,13 @@ fn doctor_finds_a_data_folder_that_cannot_be_written_and_what_of_claude_is_not_u
     assert!(line.contains("not used in ") && line.ends_with(&unused[1..]), "{}", ran.stdout);
     // Hooks that are used, but for those of an event that there is only there.
     let stage = stage.with_config("[claude]\nhooks = true\n");
-    let hooks = r#"{"hooks": {"Stop": [], "SubagentStop": [{"hooks": [{"type": "command", "command": "true"}]}]}}"#;
+    let hooks = r#"{"hooks": {"Stop": [], "TeammateIdle": [{"hooks": [{"type": "command", "command": "true"}]}]}}"#;
     stage.workspace.write(".claude/settings.json", hooks);
     Ran::of(stage.piton(&["doctor"]))
         .expect_code(0)
-        .expect_stdout(&[".claude/settings.json (hooks of SubagentStop: no such event here)"]);
+        .expect_stdout(&[".claude/settings.json (hooks of TeammateIdle: no such event here)"]);
     let ran = stage.run(&["--trust-hooks", "go"]);
-    assert!(!ran.stderr.contains("SubagentStop"), "it is not said at every run: {}", ran.stderr);
+    assert!(!ran.stderr.contains("TeammateIdle"), "it is not said at every run: {}", ran.stderr);
     let mut command = stage.piton(&["doctor"]);
     command.env("PITON_DATA_DIR", "/proc/none");
     Ran::of(command).expect_code(1).expect_stdout(&["data       /proc/none cannot be written: "]);
