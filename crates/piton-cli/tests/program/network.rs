@@ -57,7 +57,7 @@ fn everywhere(stage: &Stage, args: &[&str]) -> Output {
 
 /// One attack: sends the bytes that `printf` makes of this to the proxy, and prints what comes back.
 fn raw(bytes: &str) -> String {
-    format!("(exec 3<>/dev/tcp/127.0.0.1/21128 && printf '{bytes}' >&3 && timeout 5 cat <&3)")
+    format!("(exec 3<>/dev/tcp/127.0.0.1/21128 && printf '{bytes}' >&3 && timeout 20 cat <&3)")
 }
 
 /// What a client can say to the proxy to get where it must not, in the words of HTTP and SOCKS5.
