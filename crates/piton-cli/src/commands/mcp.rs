@@ -272,7 +272,7 @@ fn whole(server: &Server, text: &mut String) {
             writeln!(text, "\n@{}:{}\n{}", server.name, view::clean(&resource.uri), indented(&resource.description));
     }
     for problem in server.problems.iter() {
-        let _ = writeln!(text, "\nleft out: {}", view::clean(problem));
+        let _ = writeln!(text, "\nproblem: {}", view::clean(problem));
     }
 }
 

@@ -1,6 +1,6 @@
-//! Questions that an earlier process asked and nobody answered. When their turn goes on, they are judged again and, as a rule, asked
-//! again. An answer that comes before that waits, and counts if the question is still the same: nobody is asked twice because
-//! Piton was killed.
+//! Questions that an earlier process asked and that were still open when it ended. When their turn resumes, Piton judges the calls
+//! again and usually asks the same questions again. An answer that arrives before that waits here, and counts if the question has not
+//! changed, so a kill does not make a person answer twice.
 
 use super::Driver;
 use crate::inbox::Asker;
@@ -43,6 +43,11 @@ impl Carried {
         let shown = Some(question.shown.clone());
         question.answer = Some((Answer { shown, ..answer }, asker));
         None
+    }
+
+    /// Whoever waits for a question to be asked again.
+    pub(super) fn take_askers(&mut self) -> impl Iterator<Item = Asker> {
+        std::mem::take(&mut self.0).into_iter().filter_map(|question| Some(question.answer?.1))
     }
 
     fn take(&mut self, is_over: impl Fn(&Subject) -> bool) -> Option<(Answer, Asker)> {

@@ -146,7 +146,8 @@ impl Line {
 
     /// Whoever waits for what nobody does any more.
     pub(super) fn take_askers(&mut self) -> Vec<Asker> {
-        self.waiting.drain(..).map(|waiting| waiting.asker().clone()).collect()
+        let waiting = self.waiting.drain(..).map(|waiting| waiting.asker().clone());
+        waiting.chain(self.carried.take_askers()).collect()
     }
 
     /// Whether a client of this process waits.
