@@ -79,9 +79,22 @@ pub struct Reach {
     /// Hosts that the user opened, to commands or to a tool: `example.org`, `*.example.org`, `example.org:8443`. Any other is new.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
+    /// Names in the workspace that other programs run or believe, in small letters: `.vscode` at any depth, `/.bashrc` at the top.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<String>,
 }
 
 impl Reach {
+    /// Whether the sandbox protects what lies at a path. Not every file system tells large letters from small ones.
+    pub fn protects(&self, workspace: &str, path: &str) -> bool {
+        let Ok(below) = Path::new(path).strip_prefix(workspace) else { return false };
+        let below = format!("/{}/", below.to_string_lossy().to_lowercase());
+        self.protected.iter().any(|name| match name.starts_with('/') {
+            true => below.starts_with(&format!("{name}/")),
+            false => below.contains(&format!("/{name}/")),
+        })
+    }
+
     /// Whether nothing is said of it.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -125,6 +138,8 @@ pub struct Judgement {
     pub remember: Rules,
     /// Whether it is for a person alone to allow, and only this once.
     pub is_asked_each_time: bool,
+    /// Whether no rule and no mode would allow it, either.
+    pub is_for_person: bool,
     /// What was said of each part, the whole first where it has none.
     pub parts: Vec<PartJudged>,
 }
@@ -137,6 +152,9 @@ pub struct Judged {
     /// Whether commands ran in a sandbox.
     #[serde(default, skip_serializing_if = "is_false")]
     pub confined: bool,
+    /// Whether a person alone can allow it, each time: no rule and no mode does.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub each_time: bool,
     /// The judgement of each part.
     pub parts: Vec<PartSaid>,
 }
@@ -165,7 +183,8 @@ impl Judged {
             rule: part.rule.clone(),
             why: if part.rule.is_some() { String::new() } else { part.why.clone() },
         };
-        Self { mode, confined, parts: judgement.parts.iter().map(said).collect() }
+        let parts = judgement.parts.iter().map(said).collect();
+        Self { mode, confined, each_time: judgement.is_for_person, parts }
     }
 }
 
@@ -267,7 +286,9 @@ impl Class {
             }
             Access::Write(_) | Access::Reach(_) if ask.is_of_confined_command() => Self::Free,
             Access::Write(path) if ask.is_confined && !ask.leaves_sandbox() => {
-                if ask.is_below_workspace(path) {
+                if ask.reach.protects(ask.workspace, path) {
+                    Self::Protected
+                } else if ask.is_below_workspace(path) {
                     Self::Edit
                 } else {
                     Self::Other
@@ -333,6 +354,16 @@ impl Class {
     }
 }
 
+/// Words as somebody may have typed them: in quotes, where the shell would take one for several or for something else.
+fn typed(words: &[String]) -> String {
+    let is_one =
+        |word: &str| !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || "'\"`;|&<>()".contains(c));
+    let typed = |word: &String| {
+        if is_one(word) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    };
+    words.iter().map(typed).collect::<Vec<_>>().join(" ")
+}
+
 impl PartJudged {
     /// The part in a few words.
     pub fn named(&self) -> String {
@@ -341,7 +372,7 @@ impl PartJudged {
             Some(Access::Read(path)) => format!("reading {path}"),
             Some(Access::Write(path)) => format!("writing {path}"),
             Some(Access::Run(script)) => format!("`{script}`"),
-            Some(Access::Command(part)) => format!("`{}`", part.words.join(" ")),
+            Some(Access::Command(part)) => format!("`{}`", typed(&part.words)),
             Some(Access::SomePath(path)) => format!("the file `{path}`"),
             Some(Access::Unknowable(what)) => what.clone(),
             Some(Access::Reach(host)) => format!("reaching {host}"),
@@ -410,7 +441,9 @@ impl Rules {
             }
         }
         let is_asked_each_time = strictest == Want::AskEachTime;
-        Judgement { action: strictest.into(), rule, remember, is_asked_each_time, parts }
+        let is_for_person = is_asked_each_time
+            && ask.accesses.iter().any(|access| matches!(Class::of(ask, access), Class::Protected | Class::Unconfined));
+        Judgement { action: strictest.into(), rule, remember, is_asked_each_time, is_for_person, parts }
     }
 
     fn judge_part(

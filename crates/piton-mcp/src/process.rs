@@ -83,7 +83,7 @@ struct Outside {
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.private);
+        let _ = piton_sandbox::clear(&self.private);
     }
 }
 

@@ -137,6 +137,7 @@ fn what_somebody_else_changed_since_is_taken_back_only_on_purpose_and_not_lost_e
     assert!(refused.stderr.contains("changed since") && refused.stderr.contains("kept.txt"), "{}", refused.stderr);
     assert!(stage.workspace.has("new/made.txt"), "nothing at all is touched");
     assert_eq!(stage.workspace.read("kept.txt"), "mine\n");
+    piton(&stage, &["undo", "--dry-run"]).expect_code(1).expect_said(&["would undo 1 turn", "new/", "changed since"]);
 
     piton(&stage, &["undo", "--overwrite"]).expect_code(0);
     assert_eq!(stage.workspace.read("kept.txt"), "one\n");

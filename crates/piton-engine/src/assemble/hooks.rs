@@ -99,7 +99,8 @@ fn of_plugin(
     vars.insert(DATA_VARIABLE.into(), plugin.data.clone().into());
     let env = Arc::new(vars);
     let handlers = read.handlers.into_iter().map(|handler| handler.filled(|text| plugin.filled(text)));
-    handlers.map(|handler| Arc::new(CommandHook::new(handler, Arc::clone(&env))) as Arc<dyn Hook>).collect()
+    let command = |handler| CommandHook::new(handler, Arc::clone(&env)).of_files_in(plugin.root.clone());
+    handlers.map(|handler| Arc::new(command(handler)) as Arc<dyn Hook>).collect()
 }
 
 /// The hooks that come with the repository, if the user trusts them in their current form. A file that cannot be read is

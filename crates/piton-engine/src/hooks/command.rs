@@ -14,7 +14,7 @@ use piton_core::message::{Message, ToolCall};
 use piton_core::question::Decision;
 use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -24,6 +24,10 @@ pub struct CommandHook {
     name: String,
     env: Env,
     has_run: AtomicBool,
+    /// The folder that its files came with.
+    files: Option<PathBuf>,
+    /// Whether it was told that these are gone.
+    told_gone: AtomicBool,
 }
 
 /// What a command's end came to.
@@ -39,7 +43,23 @@ enum Said {
 impl CommandHook {
     /// A hook that runs this command with this environment and nothing else in it.
     pub fn new(handler: Handler, env: Env) -> Self {
-        Self { name: handler.summary(), handler, env, has_run: AtomicBool::new(false) }
+        let (has_run, told_gone) = Default::default();
+        Self { name: handler.summary(), handler, env, has_run, files: None, told_gone }
+    }
+
+    /// One whose files came with this folder. When that is gone the hook fails, whatever an interpreter makes of a missing script.
+    #[must_use]
+    pub fn of_files_in(self, folder: PathBuf) -> Self {
+        Self { files: Some(folder), ..self }
+    }
+
+    /// Whether its files are gone. A hook that may fail says so once, and is passed over from then on.
+    fn is_gone(&self) -> HookResult<bool> {
+        let Some(folder) = self.files.as_ref().filter(|folder| !folder.is_dir()) else { return Ok(false) };
+        if self.told_gone.swap(true, Ordering::Relaxed) && !self.handler.is_required {
+            return Ok(true);
+        }
+        Err(HookError(format!("its plugin is gone: there is no folder {}", folder.display())))
     }
 
     /// Runs the command, if it is for this. `names`: what its matcher is compared with.
@@ -56,6 +76,9 @@ impl CommandHook {
     }
 
     async fn tell(&self, event: HookEvent, cx: &HookContext, more: Value) -> HookResult<Option<Said>> {
+        if self.is_gone()? {
+            return Ok(None);
+        }
         let input = wire::common(event, cx, more).to_string();
         let command = self.command(&cx.workspace);
         if self.handler.is_async {
