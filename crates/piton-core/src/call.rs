@@ -488,6 +488,14 @@ impl Status {
     }
 }
 
+/// The text of a command that printed nothing and has nothing else to say.
+pub const NO_OUTPUT: &str = "(no output)";
+
+/// How the text of a command names its exit code.
+pub fn exit_line(code: i64) -> String {
+    format!("exit code {code}")
+}
+
 impl Outcome {
     /// The tool succeeded.
     pub fn ok(text: impl Into<String>) -> Self {
@@ -511,6 +519,12 @@ impl Outcome {
             pictures: Vec::new(),
             delegated: None,
         }
+    }
+
+    /// The line of the text that names the exit code of a failed command. People read the code in the title.
+    pub fn exit_line(&self) -> Option<String> {
+        let code = self.metadata.get("exit_code")?.as_i64()?;
+        (code != 0).then(|| exit_line(code))
     }
 
     /// With a line for people.

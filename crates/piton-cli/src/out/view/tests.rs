@@ -99,7 +99,8 @@ fn ended() -> Heard {
 fn prose_streams_and_a_call_has_one_line() {
     let mut heard = vec![turn(), step(1), text("I "), text("look.")];
     heard.push(reply(1, vec![Part::text("I look."), calls("bash", json!({"command": "make\ncheck"}))], vec![]));
-    heard.extend(settled(Outcome::failed("one\n\ntwo\nexit code 2").titled("bash make (exit code 2)")));
+    let failed = Outcome::failed("one\n\ntwo\nexit code 2").titled("bash make (exit code 2)");
+    heard.extend(settled(failed.with(json!({"exit_code": 2}))));
     heard.extend([step(2), reply(2, vec![Part::text("It\nfails.\n")], vec!["an event was left out".into()]), ended()]);
     check(
         heard,

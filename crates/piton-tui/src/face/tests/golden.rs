@@ -55,7 +55,8 @@ fn work() -> Told {
     called(&mut told, 2, &[("edit", edit), ("bash", json!({"command": "cargo test --workspace"}))]);
     let change = "edit calc.py (+1 −1)\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n";
     settled(&mut told, "c2_0", Outcome::ok(change).titled("edit calc.py (+1 −1)"));
-    let failed = Outcome::new(Status::Failed, "running 12 tests\ntest add ... FAILED\nexit code 101");
+    let failed = Outcome::new(Status::Failed, "running 12 tests\ntest add ... FAILED\nexit code 101")
+        .with(json!({"exit_code": 101}));
     settled(
         &mut told,
         "c2_1",
