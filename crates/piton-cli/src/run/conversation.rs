@@ -258,9 +258,8 @@ impl Conversation {
     /// What was said and has no answer yet: said again, under the same ids, before all that is to come.
     pub(crate) fn say_again(&mut self) -> Vec<MessageId> {
         self.asked.clear();
-        let said = std::mem::take(&mut self.said);
-        let ids = said.iter().filter_map(|prompt| prompt.message.clone()).collect();
-        self.input.put_back(said.into_iter().map(Request::Prompt).collect());
+        let ids = self.said.iter().filter_map(|prompt| prompt.message.clone()).collect();
+        self.input.put_back(self.said.drain(..).map(Request::Prompt).collect());
         ids
     }
 

@@ -65,6 +65,10 @@ struct OfMachine {
 }
 
 impl Commands for OfMachine {
+    fn find(&self, name: &str, workspace: &Path) -> Result<(), CommandError> {
+        is_there(name, &self.scope.clone().in_workspace(workspace))
+    }
+
     fn expand(&self, name: &str, words: &str, workspace: &Path) -> Result<Expanded, CommandError> {
         if !is_name(name) {
             return Err(CommandError::Name(name.to_owned()));
