@@ -29,6 +29,8 @@ pub mod skills;
 pub mod sources;
 mod chosen;
 mod switch;
+#[cfg(test)]
+mod tree;
 
 pub(crate) mod error;
 pub(crate) mod hooks;
@@ -103,8 +105,8 @@ pub async fn settings(
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
     let all = || models.iter().chain(&titles).chain(&summaries);
-    let env = Arc::new(keys::left_for_tools(all(), &config, machine));
-    let env_of_hooks = Arc::new(keys::left_for_hooks(all(), &config, machine));
+    let env = Arc::new(keys::left_of(environment::for_tools, all(), &config, machine));
+    let env_of_hooks = Arc::new(keys::left_of(environment::for_own_commands, all(), &config, machine));
     let hooks = hooks::hooks(wishes, &config, &env_of_hooks, &scope, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
