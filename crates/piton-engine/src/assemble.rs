@@ -111,7 +111,7 @@ pub async fn settings(
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
     skills::missing(&skills, &agents, notices);
     skills::show(&skills, &scope, &mut policy.reach, sandbox.as_mut());
-    let servers = servers_of((machine, workspace, items), wishes, &config, sandbox.as_ref(), notices)?;
+    let servers = servers_of(&scope, wishes, &config, sandbox.as_ref(), notices)?;
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
     let settings = bare_of(first, &config, machine, workspace);
@@ -146,12 +146,13 @@ pub async fn settings(
 
 /// The MCP servers of a session. Those that run in the sandbox have one of their own each, like that of commands.
 fn servers_of(
-    (machine, workspace, items): (&Machine, &Path, &[trust::Item]),
+    scope: &Scope,
     wishes: &Wishes,
     config: &Config,
     sandbox: Option<&SandboxSettings>,
     notices: &mut Vec<Notice>,
 ) -> Result<Option<Arc<dyn Servers>>, Trouble> {
+    let Scope { machine, workspace, .. } = scope;
     let confinement = || match sandbox {
         None => Confinement::Model,
         Some(sandbox) => {
@@ -159,7 +160,7 @@ fn servers_of(
             sandbox.confinement(workspace, machine.data_dir.join("mcp"), OsStr::new(path), [], None)
         }
     };
-    servers::of_session((machine, workspace), (items, &wishes.mcp_config), config, confinement, notices)
+    servers::of_session(scope, &wishes.mcp_config, config, confinement, notices)
 }
 
 fn with_servers(tools: ToolSet, servers: Option<Arc<dyn Servers>>) -> ToolSet {

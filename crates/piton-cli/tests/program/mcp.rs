@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// A server that says what it is told, in the old way of the protocol: one message a line.
-const SERVER: &str = r#"
+pub(crate) const SERVER: &str = r#"
 import json, os, sys, time
 log = open(os.environ.get("SERVER_LOG", "/dev/null"), "a", buffering=1)
 log.write(f"began {os.getpid()}\n")

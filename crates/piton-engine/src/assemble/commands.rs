@@ -118,7 +118,7 @@ pub fn is_there(name: &str, scope: &Scope) -> Result<(), CommandError> {
     let unknown = |error: Trouble| CommandError::Trust(error.to_string());
     // Which prompts a server has, it says when it is asked.
     if let Some(server) = server_tool::server_of(name) {
-        let servers = servers::look(&scope.machine, &scope.workspace, &[], &[]).map_err(unknown)?;
+        let servers = servers::look(scope, &[]).map_err(unknown)?;
         if servers.iter().any(|found| found.name == server) {
             return Ok(());
         }
