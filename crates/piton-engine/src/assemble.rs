@@ -111,7 +111,10 @@ pub async fn settings(
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
     skills::missing(&skills, &agents, notices);
     skills::show(&skills, &scope, &mut policy.reach, sandbox.as_mut());
-    let servers = servers_of(&scope, wishes, &config, sandbox.as_ref(), notices)?;
+    let confinement = confinement_of_servers(&scope, sandbox.as_ref());
+    let servers = servers::of_session(&scope, &wishes.mcp_config, &config, &confinement, notices)?;
+    let parts = (servers.as_ref(), &confinement);
+    let parts = agents::parts_of(&agents, &scope, (&config, &env_of_hooks), parts, notices)?;
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
     let settings = bare_of(first, &config, machine, workspace);
@@ -124,6 +127,7 @@ pub async fn settings(
         secrets: secrets::known_at_start(&config, machine, wishes, notices),
         tools: with_servers(tools_of(settings.tools.clone(), (&agents, &skills), &config, machine)?, servers.clone()),
         agents: Arc::new(agents),
+        agent_parts: Arc::new(parts),
         commands: Some(commands::of_session(&scope, (&skills, servers), notices)?),
         skills,
         agent: chosen.agent,
@@ -144,23 +148,16 @@ pub async fn settings(
     })
 }
 
-/// The MCP servers of a session. Those that run in the sandbox have one of their own each, like that of commands.
-fn servers_of(
-    scope: &Scope,
-    wishes: &Wishes,
-    config: &Config,
-    sandbox: Option<&SandboxSettings>,
-    notices: &mut Vec<Notice>,
-) -> Result<Option<Arc<dyn Servers>>, Trouble> {
+/// How MCP servers are confined that run in the sandbox. Each has one of its own, like that of commands.
+fn confinement_of_servers(scope: &Scope, sandbox: Option<&SandboxSettings>) -> Confinement {
     let Scope { machine, workspace, .. } = scope;
-    let confinement = || match sandbox {
+    match sandbox {
         None => Confinement::Model,
         Some(sandbox) => {
             let path = machine.var("PATH").unwrap_or_default();
             sandbox.confinement(workspace, machine.data_dir.join("mcp"), OsStr::new(path), [], None)
         }
-    };
-    servers::of_session(scope, &wishes.mcp_config, config, confinement, notices)
+    }
 }
 
 fn with_servers(tools: ToolSet, servers: Option<Arc<dyn Servers>>) -> ToolSet {

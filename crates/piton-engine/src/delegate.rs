@@ -18,6 +18,7 @@ use piton_core::inquiry::planning;
 use piton_core::permission::PermissionMode;
 use piton_tools::executor::OutputSink;
 use piton_tools::host::{Delegate, Subordinates};
+use piton_tools::servers::joined::JoinedServers;
 use piton_tools::subagent::{NAME, OUTPUT, STOP};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -166,6 +167,12 @@ pub(crate) fn settings(agent: &Agent, caller: Caller, model: Option<&str>, may_c
     let of_agent = Settings { agent: Arc::new(agent.clone()), ..settings.clone() }.words_of_agent();
     let words = [base, SUBAGENT, &of_agent].into_iter().filter(|words| !words.is_empty());
     settings.system = words.collect::<Vec<_>>().join("\n\n").into();
+    // What its caller's agent has brought along ends with that.
+    settings.own_servers = settings.agent_parts.get(&agent.name).and_then(|parts| Some(parts.servers.as_ref()?()));
+    if let Some(own) = settings.own_servers.clone() {
+        let servers = JoinedServers::of(settings.tools.servers().cloned(), own);
+        settings.tools = settings.tools.with_servers(servers);
+    }
     let offers_itself = agent.tools.as_ref().is_some_and(|tools| tools.iter().any(|tool| tool == NAME));
     if !may_call || !offers_itself {
         settings.tools = settings.tools.without(NAME).without(OUTPUT).without(STOP);

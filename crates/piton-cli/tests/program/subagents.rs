@@ -1,6 +1,7 @@
 //! Subagents: a call that a session of its own answers, begun once, gone on with after a kill, stopped with its caller, paid from
 //! one budget.
 
+use crate::mcp::SERVER;
 use crate::stage::{Ran, Stage, descendants, is_alive, kill, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -629,4 +630,76 @@ fn a_person_sees_a_subagent_at_work_and_stops_it_alone() {
     let told = serde_json::to_string(&stage.last_messages()).unwrap();
     assert!(told.contains("The background subagent c1_0 is over") && told.contains("I begin."), "{told}");
     assert_eq!(ends(&stage.journal_of("last")), ["task general: a part (not finished: canceled)"]);
+}
+
+/// An agent with a hook on everything, one on its end, and a server of its own.
+fn with_parts(stage: &Stage) {
+    let log = stage.workspace.path().join("log").display().to_string();
+    stage.workspace.write("server.py", SERVER);
+    stage.workspace.write(".git/HEAD", "ref: refs/heads/main\n");
+    let agent = format!(
+        "---\nname: db\ndescription: Asks the database\nmcpServers:\n  - db:\n      command: /usr/bin/python3\n      args: [server.py, echo]\n      env: {{ SERVER_LOG: {log} }}\n  - lost\nhooks:\n  PreToolUse:\n    - hooks: [{{ type: command, command: echo called >> hooked }}]\n  Stop:\n    - hooks: [{{ type: command, command: echo stopped >> hooked }}]\n  Unheard:\n    - hooks: [{{ type: command, command: x }}]\n---\nYou are the DB."
+    );
+    stage.workspace.write(".claude/agents/db.md", agent);
+}
+
+#[test]
+fn an_agents_hooks_and_servers_are_in_force_where_it_works_and_nowhere_else() {
+    let echo = json!({"name": "mcp__db__echo", "args": {"text": "x"}});
+    let gone = "kill -0 $(sed -n 's/^began //p' log) || echo gone";
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "task", "args": {"description": "ask", "prompt": "ask the database", "subagent_type": "db"}}]},
+        {"of": "ask the database", "tools": [echo]},
+        {"of": "ask the database", "text": "It said x."},
+        {"tools": [echo, {"name": "bash", "args": {"command": gone}}]},
+        {"text": "done", "repeat": true},
+    ]));
+    with_parts(&stage);
+    let untrusted = stage.run(&["--agent", "db", "go"]).expect_code(1);
+    untrusted.expect_said(&["`piton trust` shows it"]);
+    Ran::of(stage.piton(&["trust", "--yes"])).expect_code(0).expect_said(&["echo called >> hooked", "server.py"]);
+    let shown = Ran::of(stage.piton(&["agent", "db"])).expect_code(0);
+    shown.expect_stdout(&[
+        "servers      db",
+        "hook         PreToolUse echo called >> hooked",
+        "not read     hooks of Unheard",
+    ]);
+    // Out of the sandbox, where a process has its own number.
+    let ran = stage
+        .run(&["--sandbox", "off", "go"])
+        .expect_said(&["the agent db names the MCP server lost, which is not in force"]);
+    let outcomes = ran.outcomes();
+    assert!(outcomes[0]["text"].as_str().unwrap().contains("It said x."), "{outcomes:?} {}", ran.stderr);
+    assert_eq!(outcomes[1]["status"], "failed", "the caller has no such server: {outcomes:?}");
+    let asked = stage.provider.requests().into_iter().find(|request| request.body.to_string().contains("You said x."));
+    assert!(asked.unwrap().body.to_string().contains("You are the DB."), "the agent's own server answered it");
+    assert_eq!(stage.workspace.read("hooked"), "called\nstopped\n", "neither for its caller's calls nor at its end");
+    assert!(outcomes[2]["text"].as_str().unwrap().contains("gone"), "its server ended with it: {outcomes:?}");
+    let log = stage.workspace.read("log");
+    assert_eq!(log.matches("called echo").count(), 1, "{log}");
+    // Run by it, a session has its hooks, until another agent runs it.
+    let script = json!([
+        {"tools": [{"name": "bash", "args": {"command": "true"}}]},
+        {"text": "done", "repeat": true},
+    ]);
+    let stage = Stage { provider: piton_testkit::FakeProvider::start(script), ..stage };
+    stage.run(&["--agent", "db", "go"]).expect_code(0);
+    assert_eq!(stage.workspace.read("hooked"), "called\nstopped\ncalled\nstopped\n");
+    stage.run(&["-c", "--agent", "build", "go"]).expect_code(0);
+    assert_eq!(stage.workspace.read("hooked").lines().count(), 4);
+}
+
+#[test]
+fn wrong_hooks_and_servers_of_an_agent_are_named() {
+    let stage = Stage::new(json!([{"text": "ok"}])).with_files([
+        (".piton/agents/hooks.md", "---\nhooks: [x]\n---\nx"),
+        (".piton/agents/servers.md", "---\nmcpServers: 3\n---\nx"),
+        (".piton/agents/entry.md", "---\nmcpServers: { db: { args: [x] } }\n---\nx"),
+    ]);
+    stage.run(&["--trust", "go"]).expect_code(0).expect_said(&[
+        "hooks.md is left out: line 2: hooks: ",
+        "servers.md is left out: line 2: mcpServers: names and entries of servers are wanted",
+        "the MCP server db of",
+        "it has neither a `command` nor a `url`",
+    ]);
 }

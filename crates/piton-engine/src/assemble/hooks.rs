@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The environment of commands, shared.
-type Env = Arc<BTreeMap<OsString, OsString>>;
+pub(super) type Env = Arc<BTreeMap<OsString, OsString>>;
 
 /// The hooks of a run, in order: the user's, the repository's, the schema, the checks.
 pub(super) fn hooks(

@@ -17,8 +17,8 @@ mod variables;
 pub use self::own::{OwnFile, own_file};
 pub(super) use self::prompt::prompt;
 pub use self::read::ReadEntry;
-pub(super) use self::session::of_session;
 pub use self::session::surroundings;
+pub(super) use self::session::{of_agent, of_session};
 
 use self::file::{Format, Source, entries_of};
 use super::entries::{State, Trustable};
@@ -26,6 +26,7 @@ use super::machine::Machine;
 use super::notice::Notice;
 use super::scope::Scope;
 use super::trouble::{Context, Trouble};
+use crate::agents::Agent;
 use crate::config::trust::{Item, Kind, Standing, Trust, repository};
 use piton_core::hidden;
 use piton_mcp::entry::Entry;
@@ -169,6 +170,27 @@ pub fn look(scope: &Scope, flags: &[String]) -> Result<Vec<FoundServer>, Trouble
         }
     }
     Ok(all)
+}
+
+/// The servers that an agent's file has, as they would be found in a file of servers beside it.
+fn in_agent(agent: &Agent, scope: &Scope) -> Vec<FoundServer> {
+    let file = agent.file.clone().unwrap_or_default();
+    let is_brought = file.starts_with(repository(&scope.workspace));
+    let origin = if is_brought { Origin::Project } else { Origin::User };
+    let said = serde_json::json!({ "mcpServers": agent.servers }).to_string();
+    let source = Source { file, format: Format::Servers, origin, said: None };
+    let all = entries_of(&said, &source).ok().flatten().unwrap_or_default();
+    let found = |raw: Raw| {
+        let entry = read::entry(&raw, &source, &scope.machine, true);
+        let state = match &entry {
+            Err(_) => ServerState::As(State::Broken),
+            Ok(read) if read.is_disabled => ServerState::Disabled,
+            Ok(_) => ServerState::As(State::InForce),
+        };
+        let name = hidden::visible_name(&raw.name);
+        FoundServer { name, file: source.file.clone(), line: None, origin, entry, state }
+    };
+    all.into_iter().take(MOST_IN_FILE).map(found).collect()
 }
 
 /// Those that count, by name. What does not, though somebody configured it, is named.

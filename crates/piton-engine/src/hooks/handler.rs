@@ -39,6 +39,16 @@ impl Handler {
         self
     }
 
+    /// This, as it holds in an agent's file: there `Stop` is the end of the agent's work, also where another called it.
+    pub fn of_agent(self) -> Vec<Self> {
+        let called = (self.event == HookEvent::Stop).then(|| Self {
+            event: HookEvent::SubagentStop,
+            matcher: Matcher::All,
+            ..self.clone()
+        });
+        std::iter::once(self).chain(called).collect()
+    }
+
     /// The event and the command, in one line.
     pub fn summary(&self) -> String {
         let args = self.args.as_ref().map(|args| format!(" {}", args.join(" "))).unwrap_or_default();

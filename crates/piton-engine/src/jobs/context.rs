@@ -129,6 +129,7 @@ impl Services {
     pub(crate) fn take(&mut self, mut settings: Settings) {
         know_settings(&self.firewall, &settings);
         clean_system(&mut settings, &self.firewall);
+        self.hooks.renew(&own_hooks(&settings));
         self.settings = settings;
     }
 
@@ -275,7 +276,9 @@ impl JobContext<'_> {
 /// Those that are asked in a session like this one.
 fn own_hooks(settings: &Settings) -> Vec<Arc<dyn Hook>> {
     let is_subagent = settings.subagent.is_some();
-    settings.hooks.iter().filter(|hook| hook.serves(is_subagent)).cloned().collect()
+    let agent = settings.subagent.as_ref().unwrap_or(&settings.agent.name);
+    let of_agent = settings.agent_parts.get(agent).map_or(&[][..], |parts| &parts.hooks);
+    settings.hooks.iter().chain(of_agent).filter(|hook| hook.serves(is_subagent)).cloned().collect()
 }
 
 /// The system prompt and the agent's words are sent, and are in no event.

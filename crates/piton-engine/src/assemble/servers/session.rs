@@ -4,7 +4,8 @@ use super::super::machine::Machine;
 use super::super::notice::Notice;
 use super::super::server;
 use super::super::trouble::Trouble;
-use super::{Origin, in_force, look};
+use super::{Origin, in_agent, in_force, look};
+use crate::agents::{Agent, OpenServers};
 use crate::assemble::scope::Scope;
 use crate::config::Config;
 use piton_mcp::{Client, Surroundings};
@@ -22,7 +23,7 @@ pub(in super::super) fn of_session(
     scope: &Scope,
     flags: &[String],
     config: &Config,
-    confinement: impl FnOnce() -> Confinement,
+    confinement: &Confinement,
     notices: &mut Vec<Notice>,
 ) -> Result<Option<Arc<dyn Servers>>, Trouble> {
     let all = look(scope, flags)?;
@@ -33,8 +34,24 @@ pub(in super::super) fn of_session(
     if entries.is_empty() {
         return Ok(None);
     }
-    let surroundings = surroundings(&scope.machine, &scope.workspace, config, confinement())?;
+    let surroundings = surroundings(&scope.machine, &scope.workspace, config, confinement.clone())?;
     Ok(Some(Arc::new(Client::new(entries, surroundings))))
+}
+
+/// Opens the servers that an agent's file has; none where it has none.
+pub(in super::super) fn of_agent(
+    agent: &Agent,
+    scope: &Scope,
+    config: &Config,
+    confinement: &Confinement,
+    notices: &mut Vec<Notice>,
+) -> Result<Option<OpenServers>, Trouble> {
+    let entries = in_force(in_agent(agent, scope), notices);
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    let surroundings = surroundings(&scope.machine, &scope.workspace, config, confinement.clone())?;
+    Ok(Some(Arc::new(move || Arc::new(Client::new(entries.clone(), surroundings.clone())))))
 }
 
 /// The folders in which plugins with servers keep what outlives an update.
