@@ -101,6 +101,9 @@ pub(crate) trait Nursery: Send + Sync {
     /// Asks something of a session that is at work here. `None`: it is not.
     fn ask(&self, child: &SessionId, request: Request) -> Option<Asking>;
 
+    /// Asks something of a session that is at work here, or through those that are, each of which may lead to it.
+    fn ask_towards(&self, session: &SessionId, request: Request) -> Vec<Asking>;
+
     /// Asks something of all that are at work here, and waits for no answer.
     fn ask_all(&self, request: &Request);
 

@@ -3,6 +3,7 @@
 
 use crate::mcp::SERVER;
 use crate::stage::{Ran, Stage, descendants, is_alive, kill, until};
+use crate::steer::Talk;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -702,4 +703,94 @@ fn wrong_hooks_and_servers_of_an_agent_are_named() {
         "the MCP server db of",
         "it has neither a `command` nor a `url`",
     ]);
+}
+
+/// A subagent of a subagent at a question, both in the foreground.
+fn two_levels(then: &Value) -> Stage {
+    let lead = json!({"name": "task", "args": {"description": "lead", "prompt": "lead it", "subagent_type": "lead"}});
+    let deep =
+        json!({"name": "task", "args": {"description": "dig", "prompt": "dig deep", "subagent_type": "general"}});
+    let stage = Stage::new(json!([
+        {"tools": [lead]},
+        {"of": "lead it", "tools": [deep]},
+        {"of": "dig deep", "text": "I begin.", "tools": [{"name": "bash", "args": {"command": "touch dug; until [ -e go ]; do sleep 0.02; done"}}]},
+        then,
+        {"of": "lead it", "text": "It is dug."},
+        {"text": "done"},
+    ]));
+    stage.home.write("agents/lead.md", "---\nname: lead\ndescription: Leads\ntools: Task, Bash\n---\nYou lead.");
+    stage.with_config("[permission]\nbash = \"ask\"\n")
+}
+
+/// The sessions of both, the deeper one last.
+fn both(stage: &Stage) -> Vec<String> {
+    let listed = Ran::of(stage.piton(&["session", "list", "--json", "--tree"])).events();
+    let id = |session: &Value| session["id"].as_str().unwrap().to_owned();
+    let below = |of: Option<&str>| {
+        listed.iter().find(|session| session["parent"]["session"].as_str().or(session["parent"].as_str()) == of).map(id)
+    };
+    let root = below(None).unwrap();
+    let lead = below(Some(&root)).unwrap();
+    let deep = below(Some(&lead)).unwrap();
+    vec![root, lead, deep]
+}
+
+#[test]
+fn a_question_two_levels_down_is_answered_and_its_session_cancelled_from_the_root() {
+    let stage = two_levels(&json!({"of": "dig deep", "text": "dug"}));
+    let mut talk = Talk::asking(&stage, &["go"]);
+    until("it asks", || talk.count("wanted") == 1);
+    let all = both(&stage);
+    let (root, deep) = (&all[0], &all[2]);
+    // A session that is none of the tree's, and what is for no subagent, change nothing.
+    talk.say(json!({"do": "cancel", "session": "ses_0"}));
+    talk.say(json!({"do": "pause", "session": deep}));
+    talk.say(json!({"do": "unqueue", "session": deep}));
+    until("all are refused", || talk.count("input_error") >= 2);
+    let errors: Vec<String> =
+        talk.lines().iter().filter_map(|line| line["error"].as_str().map(str::to_owned)).collect();
+    assert!(errors.iter().any(|error| error.contains("ses_0 is no subagent that is at work")), "{errors:?}");
+    assert!(errors.iter().any(|error| error.contains("only `answer`, `cancel` and `unqueue`")), "{errors:?}");
+    talk.say(json!({"do": "answer", "session": deep, "subject": {"call": "c1_0"}, "decision": "approve"}));
+    until("its command runs", || stage.workspace.has("dug"));
+    talk.say(json!({"do": "cancel", "session": deep}));
+    until("the root has its answer", || talk.count("result") == 1);
+    assert_eq!(talk.end(), 0);
+    assert!(!stage.workspace.has("go"));
+    let ended = |session: &str| {
+        let ends = stage.journal_of(session).into_iter().filter(|event| event["type"] == "turn_ended");
+        ends.map(|event| event["end"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (ended(deep), ended(&all[1]), ended(root)),
+        (vec!["canceled".into()], vec!["completed".into()], vec!["completed".into()])
+    );
+    let lead = stage.journal_of(&all[1]);
+    let settled = lead.iter().find(|event| event["type"] == "call_settled").unwrap();
+    assert_eq!(settled["outcome"]["status"], "cancelled", "{settled}");
+    assert!(settled["outcome"]["text"].as_str().unwrap().contains("I begin."), "{settled}");
+}
+
+#[test]
+fn the_roots_socket_takes_what_is_for_a_subagent_two_levels_down() {
+    let stage = two_levels(&json!({"of": "dig deep", "text": "dug"}));
+    let mut talk = Talk::asking(&stage, &["go"]);
+    until("it asks", || talk.count("wanted") == 1);
+    let all = both(&stage);
+    let (root, deep) = (&all[0], &all[2]);
+    let socket = stage.home.path().join(format!("data/sessions/{root}/control.sock"));
+    until("it can be reached", || socket.exists());
+    stage.home.write(
+        "lines",
+        json!({"do": "answer", "session": deep, "subject": {"call": "c1_0"}, "decision": "approve"}).to_string(),
+    );
+    let mut other = stage.run_command(&["--input-format", "stream-json", "--resume", root]);
+    other.stdin(std::fs::File::open(stage.home.path().join("lines")).unwrap());
+    let mut other = other.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    until("its command runs", || stage.workspace.has("dug"));
+    stage.workspace.write("go", "");
+    until("it is over", || talk.count("result") == 1);
+    assert_eq!(talk.end(), 0);
+    other.wait().unwrap();
+    assert_eq!(talk.results(), [("completed".to_owned(), "done".to_owned())]);
 }
