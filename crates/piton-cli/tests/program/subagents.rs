@@ -794,3 +794,69 @@ fn the_roots_socket_takes_what_is_for_a_subagent_two_levels_down() {
     other.wait().unwrap();
     assert_eq!(talk.results(), [("completed".to_owned(), "done".to_owned())]);
 }
+
+#[test]
+fn export_import_search_cost_and_trace_take_the_subagents_along() {
+    let stage = Stage::new(json!([
+        task(&["find the marmot"]),
+        {"of": "find the marmot", "tools": [{"name": "bash", "args": {"command": "echo whistle"}}]},
+        {"of": "find the marmot", "text": "It is in the <b>alps</b>."},
+        {"text": "Found."},
+    ]));
+    stage.run(&["where is it?"]).expect_code(0);
+    let ids = |args: &[&str]| {
+        let listed = Ran::of(stage.piton(&[&["session", "list", "--json", "--tree"], args].concat())).events();
+        listed.iter().map(|session| session["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = ids(&[]);
+    let listed = |args: &[&str]| Ran::of(stage.piton(&[&["session", "list", "--json"], args].concat())).events();
+    let root = listed(&[])[0]["id"].as_str().unwrap().to_owned();
+    let child = all.iter().find(|id| **id != root).unwrap().clone();
+    // Search: the words are the subagent's.
+    assert_eq!(listed(&["--search", "marmot"])[0]["id"], json!(root));
+    assert_eq!(ids(&["--search", "marmot"]), [child.clone()], "with --tree each session is searched by itself");
+    assert!(listed(&["--search", "marmot nowhere"]).is_empty());
+    // Cost and trace.
+    let bills = Ran::of(stage.piton(&["session", "cost", &root, "--tree", "--json"])).expect_code(0).events();
+    assert_eq!((&bills[0]["session"], &bills[1]["session"]), (&json!(root), &json!(child)));
+    let steps = Ran::of(stage.piton(&["session", "trace", &root, "--tree", "--json"])).expect_code(0).events();
+    let of = |session: &str| steps.iter().filter(|step| step["session"] == session).count();
+    assert_eq!((of(&root), of(&child)), (2, 2), "{steps:?}");
+    Ran::of(stage.piton(&["session", "trace", &root, "--tree"])).expect_stdout(&[&format!("subagent {child}")]);
+    // Files for people.
+    let page = Ran::of(stage.piton(&["session", "export", &root])).expect_code(0).stdout;
+    assert!(page.contains("<h1>Subagent: ") && page.contains("It is in the &lt;b&gt;alps"), "{page}");
+    assert_eq!(page.matches("</html>").count(), 1);
+    let text = Ran::of(stage.piton(&["session", "export", &root, "--format", "md"])).expect_code(0).stdout;
+    assert!(text.contains("# Subagent: ") && text.contains("whistle"), "{text}");
+    // The file that can be taken in: where its ids are taken it is another tree, whole.
+    let file = stage.home.path().join("tree.json").to_str().unwrap().to_owned();
+    Ran::of(stage.piton(&["session", "export", &root, "-o", &file])).expect_code(0);
+    let taken = Ran::of(stage.piton(&["session", "import", &file])).expect_code(0);
+    let other = taken.stdout.trim().to_owned();
+    taken.expect_said(&["and 1 subagent"]);
+    assert_ne!(other, root);
+    let tree = Ran::of(stage.piton(&["session", "tree", &other])).expect_code(0).stdout;
+    assert!(tree.contains("general") && !tree.contains(&child), "{tree}");
+    let both = ids(&[]);
+    assert_eq!(both.len(), 4);
+    let taken = both.iter().find(|id| ![&root, &child, &other].contains(id)).unwrap();
+    let journal = stage.journal_of(taken);
+    assert_eq!(journal[0]["parent"]["session"], json!(other));
+    Ran::of(stage.piton(&["session", "verify", &other])).expect_code(0);
+    // Where they are free it has its own.
+    for id in [&root, &other] {
+        Ran::of(stage.piton(&["session", "rm", id])).expect_code(0);
+    }
+    Ran::of(stage.piton(&["session", "trash", "--empty"])).expect_code(0);
+    Ran::of(stage.piton(&["session", "import", &file])).expect_code(0).expect_stdout(&[&root]);
+    let mut now = ids(&[]);
+    now.sort();
+    let mut before = all;
+    before.sort();
+    assert_eq!(now, before);
+    // A file in which a session was put that nobody has called.
+    let text = std::fs::read_to_string(&file).unwrap().replace("\"type\":\"delegated\"", "\"type\":\"event_lost\"");
+    std::fs::write(&file, text).unwrap();
+    Ran::of(stage.piton(&["session", "import", &file])).expect_code(1);
+}
