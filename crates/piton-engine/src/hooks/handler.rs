@@ -70,6 +70,8 @@ pub(super) enum HookEvent {
     StopFailure,
     SubagentStart,
     SubagentStop,
+    TaskCreated,
+    TaskCompleted,
     PreCompact,
     PostCompact,
     SessionEnd,
@@ -82,7 +84,7 @@ pub(super) enum HookEvent {
 }
 
 impl HookEvent {
-    pub(super) const ALL: [(&'static str, Self, HookPoint); 20] = [
+    pub(super) const ALL: [(&'static str, Self, HookPoint); 22] = [
         ("SessionStart", Self::SessionStart, HookPoint::SessionStart),
         ("UserPromptSubmit", Self::UserPromptSubmit, HookPoint::Prompt),
         ("PreToolUse", Self::PreToolUse, HookPoint::BeforeTool),
@@ -94,6 +96,8 @@ impl HookEvent {
         ("StopFailure", Self::StopFailure, HookPoint::Turn),
         ("SubagentStart", Self::SubagentStart, HookPoint::SessionStart),
         ("SubagentStop", Self::SubagentStop, HookPoint::Stop),
+        ("TaskCreated", Self::TaskCreated, HookPoint::BeforeTool),
+        ("TaskCompleted", Self::TaskCompleted, HookPoint::BeforeTool),
         ("PreCompact", Self::PreCompact, HookPoint::BeforeCompaction),
         ("PostCompact", Self::PostCompact, HookPoint::Compacted),
         ("SessionEnd", Self::SessionEnd, HookPoint::SessionEnd),
@@ -122,6 +126,8 @@ impl HookEvent {
             | Self::PostToolUse
             | Self::PostToolUseFailure
             | Self::StopFailure
+            | Self::TaskCreated
+            | Self::TaskCompleted
             | Self::PreCompact
             | Self::PostCompact
             | Self::BeforeModel

@@ -193,6 +193,7 @@ impl Services {
             model: model.to_owned(),
             unasked: unasked(settings, frames.own()),
             subagent: settings.subagent.clone(),
+            todos: session.todo().items().to_vec(),
         })
     }
 }
