@@ -1,5 +1,6 @@
 //! Skills: what a repository and a user keep as `SKILL.md`, named until it is trusted, listed for the model, given to it whole.
 
+use crate::mcp::SERVER;
 use crate::stage::{Ran, Stage};
 use serde_json::{Value, json};
 
@@ -201,4 +202,44 @@ fn a_skill_is_checked_by_the_rules_of_agentskills_io() {
     stage.workspace.write("least/SKILL.md", "---\nname: least\ndescription: x\n---\n");
     check("least").expect_code(0).expect_stdout(&["least is a skill by the rules"]);
     Ran::of(stage.piton(&["skill", "nowhere"])).expect_code(1).expect_said(&["there is no skill `nowhere`"]);
+}
+
+/// How many bytes the first request has.
+fn first_bytes(stage: &Stage) -> usize {
+    stage.run(&["go"]).expect_code(0);
+    let requests = stage.provider.requests();
+    let body = &requests.last().unwrap().body;
+    body["tools"].to_string().len() + body["messages"].to_string().len()
+}
+
+#[test]
+fn two_hundred_skills_and_fifty_agents_add_6_kb_and_four_servers_of_fifty_tools_3_more() {
+    let stage = Stage::new(json!([{"text": "ok", "repeat": true}]));
+    let bare = first_bytes(&stage);
+    let words = "does what has to be done about one of the many things that there are in this repository";
+    for n in 0..200 {
+        stage.home.write(
+            format!("skills/skill-{n}/SKILL.md"),
+            format!("---\nname: skill-{n}\ndescription: It {words}, no. {n}\n---\nDo it."),
+        );
+    }
+    for n in 0..50 {
+        stage.home.write(
+            format!("agents/agent-{n}.md"),
+            format!("---\nname: agent-{n}\ndescription: Who {words}, no. {n}\n---\nYou do it."),
+        );
+    }
+    let with_entries = first_bytes(&stage) - bare;
+    assert!((2 * 1024..=6 * 1024).contains(&with_entries), "{with_entries} bytes");
+    stage.home.write("server.py", SERVER);
+    let server = stage.home.path().join("server.py").display().to_string();
+    let servers: serde_json::Map<String, Value> =
+        (0..4).map(|n| (format!("server-{n}"), json!({"command": "python3", "args": [server, "fifty"]}))).collect();
+    stage.home.write("mcp.json", json!({ "mcpServers": servers }).to_string());
+    for n in 0..4 {
+        Ran::of(stage.piton(&["mcp", "test", &format!("server-{n}")])).expect_code(0);
+    }
+    // Their tools are known by now.
+    let with_servers = first_bytes(&stage) - bare;
+    assert!((with_entries + 500..=9 * 1024).contains(&with_servers), "{with_servers} bytes");
 }
