@@ -83,6 +83,9 @@ pub enum Event {
         /// What the person typed, if a command's template expanded it: `/fix 12`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         typed: Option<String>,
+        /// What that command or skill allows until the end of the turn that reads the message, as rules.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        allows: Vec<String>,
     },
     /// A queued message was taken back. No step has read it, and none will.
     MessageUnqueued {

@@ -175,6 +175,28 @@ fn what_a_skill_allows_runs_unasked_until_its_turn_ends_and_lifts_no_rule() {
 }
 
 #[test]
+fn what_a_person_starts_allows_its_tools_until_the_turn_ends_and_lifts_no_rule() {
+    let front = "---\nname: ship\ndescription: Ships\nallowed-tools: Bash(touch:*) Bash(rm:*) *\n---\nShip it.\n";
+    let bash = |command: &str| json!({"tools": [{"name": "bash", "args": {"command": command}}]});
+    let run = |file: &str, more: &[&str]| {
+        let script = json!([bash("touch during"), bash("rm -f kept"), bash("mkdir other"), {"text": "a"}, bash("touch after"), {"text": "b"}]);
+        let stage = Stage::new(script)
+            .with_files([(file, front), ("kept", "")])
+            .with_config("[permission]\n\"bash(rm *)\" = \"ask\"\n");
+        let model = format!("{}/test-model", stage.protocol);
+        let base =
+            ["run", "--mode", "ask", "--sandbox", "off", "--format", "stream-json", "--model", &model, "--trust"];
+        Ran::of(stage.piton(&[&base[..], more, &["/ship"]].concat()));
+        Ran::of(stage.piton(&[&base[..], more, &["-c", "again"]].concat()));
+        ["during", "kept", "other", "after"].map(|name| stage.workspace.has(name))
+    };
+    for file in [".claude/skills/ship/SKILL.md", ".claude/commands/ship.md"] {
+        assert_eq!(run(file, &[]), [true, true, false, false], "{file}");
+        assert_eq!(run(file, &["--deny", "bash"]), [false, true, false, false], "{file}: no ban is lifted");
+    }
+}
+
+#[test]
 fn a_skill_that_was_given_is_put_back_after_every_compaction() {
     let long = "as you wish ".repeat(300);
     let stage = stage(json!([

@@ -6,6 +6,7 @@
 use super::Agent;
 use crate::front_matter::{self, line, list, located, word};
 use crate::hooks::HookTable;
+use crate::tool_names::ours;
 use piton_core::effort::Effort;
 use piton_core::hidden;
 use piton_core::permission::{Action, PermissionMode, Rule, Rules};
@@ -153,32 +154,6 @@ fn servers(value: &Value, agent: &mut Agent) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// The names by which a tool of other agents is ours; nothing for one that has no counterpart.
-pub fn ours(name: &str) -> Vec<String> {
-    let bare = name.split('(').next().unwrap_or(name).trim();
-    let names: &[&str] = match bare {
-        "Bash" | "bash" | "BashOutput" | "KillShell" | "KillBash" => &["bash", "bash_output", "bash_kill"],
-        "Read" | "NotebookRead" | "read" => &["read"],
-        "Write" | "write" => &["write", "apply_patch"],
-        "Edit" | "MultiEdit" | "NotebookEdit" | "edit" | "patch" | "multiedit" => &["edit", "apply_patch"],
-        "Grep" | "grep" => &["grep"],
-        "Glob" | "glob" => &["glob"],
-        "LS" | "list" | "ls" => &["list"],
-        "Task" | "Agent" | "task" => &["task", "task_output", "task_stop"],
-        "TaskOutput" | "AgentOutputTool" => &["task_output"],
-        "TaskStop" => &["task_stop"],
-        "TodoWrite" | "TodoRead" | "todowrite" | "todoread" | "todo" => &["todo"],
-        "WebFetch" | "webfetch" | "web_fetch" => &["web_fetch"],
-        "WebSearch" | "websearch" | "web_search" => &["web_search"],
-        "AskUserQuestion" | "question" | "ask_user" => &["ask_user"],
-        "Skill" | "skill" => &["skill"],
-        "ExitPlanMode" | "plan_exit" | "exit_plan" => &["exit_plan"],
-        "" => &[],
-        other => return vec![other.to_owned()],
-    };
-    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// A list, one text with commas, or whether each is there.

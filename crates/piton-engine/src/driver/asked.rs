@@ -125,8 +125,10 @@ impl Driver {
         if prompt.delivery == When::Interrupt {
             self.cancel(Canceller::User);
         }
-        let called =
-            prompt.command.clone().map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None }));
+        let called = prompt
+            .command
+            .clone()
+            .map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None, allows: Vec::new() }));
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
         self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery, called }, wait, asker });
     }

@@ -30,6 +30,7 @@ fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answere
             parts: vec![Part::text(asked)],
             delivery: Delivery::Steer,
             typed: None,
+            allows: Vec::new(),
         },
         Event::TurnStarted {
             turn: 1,
