@@ -592,6 +592,10 @@ pub enum GivenKind {
     PlanModeOver,
     /// MCP servers that came, went, or have other tools than the model was told.
     Servers,
+    /// A file that the model has read for the third time, and that has not changed.
+    ReadAgain,
+    /// Skills and agents whose files have changed since the session was opened.
+    EntriesChanged,
 }
 
 /// Where a session comes from.
@@ -921,8 +925,8 @@ impl Event {
             Self::Todo { .. } => 4,
             Self::ContextGiven { items }
                 if items.iter().any(|item| {
-                    use GivenKind::{PlanMode, PlanModeOver, Servers, Todo};
-                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers)
+                    use GivenKind::{EntriesChanged, PlanMode, PlanModeOver, ReadAgain, Servers, Todo};
+                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers | ReadAgain | EntriesChanged)
                 }) =>
             {
                 4

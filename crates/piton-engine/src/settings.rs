@@ -127,6 +127,8 @@ pub struct Settings {
     pub environment_note: Option<String>,
     /// Where to look for instruction files; without it, none are read.
     pub instructions: Option<context::Instructions>,
+    /// Looks for skills and agents that have changed; without it, the model is not told of them.
+    pub entries_changed: Option<context::EntriesChanged>,
     /// Where to store rules that outlive a session; without it, "always" applies to the session only.
     pub standing: Option<Arc<Standing>>,
     /// The effort that a client has switched the session to; without one, each model has its own.
@@ -297,6 +299,7 @@ impl Settings {
             hooks: Vec::new(),
             environment_note: None,
             instructions: None,
+            entries_changed: None,
             standing: None,
             effort: None,
             model_source: None,

@@ -1,7 +1,8 @@
 //! Skills: what a repository and a user keep as `SKILL.md`, named until it is trusted, listed for the model, given to it whole.
 
 use crate::mcp::SERVER;
-use crate::stage::{Ran, Stage};
+use crate::stage::{Ran, Stage, until};
+use crate::steer::Talk;
 use serde_json::{Value, json};
 
 const PDF: &str = "---\nname: pdf\ndescription: Reads PDF files. Use it when: forms come up\narguments: file\n---\n\
@@ -193,6 +194,41 @@ fn what_a_person_starts_allows_its_tools_until_the_turn_ends_and_lifts_no_rule()
     for file in [".claude/skills/ship/SKILL.md", ".claude/commands/ship.md"] {
         assert_eq!(run(file, &[]), [true, true, false, false], "{file}");
         assert_eq!(run(file, &["--deny", "bash"]), [false, true, false, false], "{file}: no ban is lifted");
+    }
+}
+
+#[test]
+fn the_model_is_told_of_skills_and_agents_that_change_while_it_works_and_its_frame_stays() {
+    let stage = Stage::new(json!([{"text": "ok", "repeat": true}]));
+    stage.home.write("skills/pdf/SKILL.md", PDF);
+    stage.home.write("skills/old/SKILL.md", "---\nname: old\ndescription: Old\n---\nOld.");
+    let mut talk = Talk::new(&stage, &["one"]);
+    until("the first is answered", || talk.count("result") == 1);
+    talk.say(r#"{"do":"prompt","text":"two"}"#);
+    until("the second is answered", || talk.count("result") == 2);
+    stage.home.write("skills/pdf/SKILL.md", PDF.replace("read.py", "write.py"));
+    std::fs::remove_file(stage.home.path().join("skills/old/SKILL.md")).unwrap();
+    stage.home.write("skills/fresh/SKILL.md", "---\nname: fresh\ndescription: New one\n---\nNew.");
+    stage.home.write("agents/helper.md", "---\nname: helper\ndescription: Helps\n---\nHelp.");
+    for prompt in ["three", "four"] {
+        talk.say(json!({"do": "prompt", "text": prompt}));
+        let want = if prompt == "three" { 3 } else { 4 };
+        until("it is answered", || talk.count("result") == want);
+    }
+    assert_eq!(talk.end(), 0);
+    let requests = stage.provider.requests();
+    let told =
+        |at: usize| requests[at].body["messages"].to_string().matches("have changed on the disk. This session").count();
+    assert_eq!([0, 1, 2, 3].map(told), [0, 0, 1, 1], "told once");
+    let last = requests[3].body["messages"].to_string();
+    for line in ["- skill fresh: new", "- skill old: gone", "- skill pdf: changed", "- agent helper: new"] {
+        assert!(last.contains(line), "{line}: {last}");
+    }
+    for request in &requests {
+        assert_eq!(
+            (&request.body["tools"], &request.body["messages"][0]),
+            (&requests[0].body["tools"], &requests[0].body["messages"][0])
+        );
     }
 }
 

@@ -5,7 +5,7 @@ use crate::agents::Agent;
 use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction;
-use crate::context::{Instructions, Notes, ServerNotes};
+use crate::context::{EntryNotes, Instructions, Notes, ServerNotes};
 use crate::delegate::Nursery;
 use crate::elicit::Elicitations;
 use crate::family::Kin;
@@ -86,6 +86,7 @@ pub(crate) struct Memory {
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
     pub(crate) servers: ServerNotes,
+    pub(crate) entries: EntryNotes,
     pub(crate) frames: Frames,
     /// How long the last snapshot took: a short one is taken without switching to another thread and back.
     pub(crate) snapshot_took: Duration,
@@ -204,6 +205,7 @@ impl Memory {
             prompts,
             notes,
             servers: ServerNotes::default(),
+            entries: EntryNotes::default(),
             frames: Frames::of(settings, session),
             snapshot_took: Duration::MAX,
             leaves_when_answered: false,
