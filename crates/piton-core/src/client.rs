@@ -112,6 +112,33 @@ pub enum Request {
     },
     /// Report the session's current state, with its open questions.
     Look {},
+    /// Ask something of a subagent of the session, or of one of its subagents: an answer, a cancel or an unqueue. On the wire, and
+    /// in stream input, this is that request with the field `session` ([`Request::of_line`]).
+    Subagent {
+        /// The subagent's session.
+        session: SessionId,
+        /// What is asked of it.
+        request: Box<Request>,
+    },
+}
+
+impl Request {
+    /// Reads a request of a line. One that names a `session` is for that session of the tree.
+    pub fn of_line(mut value: Value) -> Result<Self, serde_json::Error> {
+        let session = match value.as_object_mut() {
+            Some(fields) if fields.get("request").is_none() => {
+                fields.remove("session").filter(|session| !session.is_null())
+            }
+            _ => None,
+        };
+        let request = serde_json::from_value(value)?;
+        match session {
+            Some(session) => {
+                Ok(Self::Subagent { session: serde_json::from_value(session)?, request: Box::new(request) })
+            }
+            None => Ok(request),
+        }
+    }
 }
 
 /// What a client sends over a connection besides requests.

@@ -83,6 +83,9 @@ pub enum Event {
         /// What the person typed, if a command's template expanded it: `/fix 12`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         typed: Option<String>,
+        /// What that command or skill allows until the end of the turn that reads the message, as rules.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        allows: Vec<String>,
     },
     /// A queued message was taken back. No step has read it, and none will.
     MessageUnqueued {
@@ -589,6 +592,10 @@ pub enum GivenKind {
     PlanModeOver,
     /// MCP servers that came, went, or have other tools than the model was told.
     Servers,
+    /// A file that the model has read for the third time, and that has not changed.
+    ReadAgain,
+    /// Skills and agents whose files have changed since the session was opened.
+    EntriesChanged,
 }
 
 /// Where a session comes from.
@@ -918,8 +925,8 @@ impl Event {
             Self::Todo { .. } => 4,
             Self::ContextGiven { items }
                 if items.iter().any(|item| {
-                    use GivenKind::{PlanMode, PlanModeOver, Servers, Todo};
-                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers)
+                    use GivenKind::{EntriesChanged, PlanMode, PlanModeOver, ReadAgain, Servers, Todo};
+                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers | ReadAgain | EntriesChanged)
                 }) =>
             {
                 4

@@ -3,6 +3,7 @@
 
 pub mod file;
 
+use crate::hooks::{Hook, HookTable};
 use crate::skills::Skills;
 use piton_core::call::ToolSpec;
 use piton_core::configure::{BUILD, PLAN};
@@ -11,7 +12,11 @@ use piton_core::hidden;
 use piton_core::permission::{Action, PermissionMode, Rule, Rules, Voice};
 use piton_core::policy::Policy;
 use piton_core::server_tool;
+use piton_tools::servers::Servers;
 use piton_tools::subagent::GENERAL;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -44,6 +49,12 @@ pub struct Agent {
     pub worktree: bool,
     /// The skills that are part of its instructions, by name.
     pub skills: Vec<String>,
+    /// Hooks that run only where it works, as its file has them.
+    pub hooks: HookTable,
+    /// MCP servers for it alone, as its file has them.
+    pub servers: Map<String, Value>,
+    /// MCP servers of the session that its file names.
+    pub named_servers: Vec<String>,
     /// Whether it can be called.
     pub is_subagent: bool,
     /// Whether it can run a session.
@@ -122,6 +133,28 @@ pub(crate) fn stricter(one: PermissionMode, other: PermissionMode) -> Permission
         PermissionMode::Auto => 3,
     };
     if rank(one) <= rank(other) { one } else { other }
+}
+
+/// Opens the MCP servers that an agent's file has, anew for each of its sessions.
+pub type OpenServers = Arc<dyn Fn() -> Arc<dyn Servers> + Send + Sync>;
+
+/// What agents bring along that runs, by their names. It is in force only where the agent works.
+pub type AgentParts = BTreeMap<String, Parts>;
+
+/// What one agent brings along that runs.
+#[derive(Clone, Default)]
+pub struct Parts {
+    /// Its hooks.
+    pub hooks: Vec<Arc<dyn Hook>>,
+    /// Its MCP servers.
+    pub servers: Option<OpenServers>,
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (hooks, has_servers) = (self.hooks.len(), self.servers.is_some());
+        f.debug_struct("Parts").field("hooks", &hooks).field("has_servers", &has_servers).finish()
+    }
 }
 
 /// All agents.

@@ -4,6 +4,7 @@
 
 use crate::front_matter::{fields, line, list, located, word};
 use crate::spelling::nearest;
+use crate::tool_names::allowed;
 use piton_core::hidden;
 use piton_core::template::{self, Piece, Places};
 use serde_json::Value;
@@ -32,6 +33,8 @@ pub trait Commands: Send + Sync {
 pub struct Expanded {
     /// The prompt, with the shell commands whose output it includes.
     pub pieces: Vec<Piece>,
+    /// What it allows until the end of the turn that reads it, as rules.
+    pub allows: Vec<String>,
 }
 
 /// Why a command cannot be expanded.
@@ -120,6 +123,8 @@ pub struct Command {
     pub template: String,
     /// How the placeholders are numbered.
     pub places: Places,
+    /// What it allows until the end of its turn, as rules.
+    pub allows: Vec<String>,
     /// The fields of its file that Piton ignores.
     pub unknown: Vec<String>,
     /// Its file.
@@ -155,6 +160,14 @@ impl Command {
             "arguments" => {
                 self.places.names =
                     list(field, value)?.iter().map(|name| name.trim_matches(['<', '>']).to_owned()).collect();
+            }
+            "allowed-tools" | "allowed_tools" => {
+                for said in list(field, value)? {
+                    match allowed(&said) {
+                        Some(rules) => self.allows.extend(rules),
+                        None => self.unknown.push(format!("{} of allowed-tools", line(&said, HINT_CHARS))),
+                    }
+                }
             }
             other => self.unknown.push(line(other, HINT_CHARS)),
         }
@@ -195,7 +208,7 @@ impl Command {
         if pieces.is_empty() {
             return Err(CommandError::Empty { file: self.file.clone() });
         }
-        Ok(Expanded { pieces })
+        Ok(Expanded { pieces, allows: self.allows.clone() })
     }
 
     /// Its name without the folders.

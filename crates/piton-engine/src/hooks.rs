@@ -41,6 +41,7 @@ use piton_core::ids::{SessionId, TimeMs};
 use piton_core::message::{Message, ToolCall, Usage};
 use piton_core::model::{ModelError, Reply};
 use piton_core::question::Decision;
+use piton_core::todo::TodoItem;
 use piton_tools::spawn::Confinement;
 use serde_json::Value;
 use std::fmt;
@@ -273,6 +274,8 @@ pub struct HookContext {
     pub unasked: Unasked,
     /// The agent that runs the session, if it is a subagent's.
     pub subagent: Option<String>,
+    /// The model's list of todos.
+    pub todos: Vec<TodoItem>,
 }
 
 /// What runs without a question, besides reading.

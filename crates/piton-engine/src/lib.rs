@@ -45,3 +45,4 @@ pub mod library;
 pub mod export;
 pub mod otel;
 mod worktree;
+mod tool_names;

@@ -153,6 +153,14 @@ impl Hooks {
         Self { entries, points, watched }
     }
 
+    /// Goes by these from here on. What is known of one that stays is kept.
+    pub(crate) fn renew(&mut self, hooks: &[Arc<dyn Hook>]) {
+        let known = |hook: &Arc<dyn Hook>| self.entries.iter().find(|entry| Arc::ptr_eq(&entry.hook, hook)).cloned();
+        let own = hooks.iter().map(|hook| known(hook).unwrap_or_else(|| Entry::new(hook, false)));
+        let inherited = self.entries.iter().filter(|entry| entry.is_inherited).cloned();
+        *self = Self::of(own.chain(inherited).collect(), Arc::clone(&self.watched));
+    }
+
     /// With these besides, for the turn that another process began. Where one of our own has the name, that one counts.
     pub(crate) fn inherit(&mut self, hooks: &[Arc<dyn Hook>]) {
         let is_new = |hook: &&Arc<dyn Hook>| self.entries.iter().all(|own| own.hook.name() != hook.name());

@@ -249,8 +249,13 @@ fn room_hooks_and_what_was_given_have_a_line_each() {
         stopped,
     };
     let given = Given { path: Some("/w/AGENTS.md".into()), ..Given::new(GivenKind::Instructions, 9) };
-    let spoke =
-        Event::UserSpoke { message: "m".into(), parts: vec![Part::text("go")], delivery: Delivery::Steer, typed: None };
+    let spoke = Event::UserSpoke {
+        message: "m".into(),
+        parts: vec![Part::text("go")],
+        delivery: Delivery::Steer,
+        typed: None,
+        allows: Vec::new(),
+    };
     check(
         vec![
             Heard::Event(Event::ContextGiven { items: vec![given] }),

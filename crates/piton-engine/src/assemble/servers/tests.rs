@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::assemble::tree::Tree;
+use crate::config::Config;
 use piton_mcp::entry::{Login, Transport};
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +11,9 @@ use std::time::Duration;
 impl Tree {
     fn found(&self, flags: &[&str]) -> Vec<FoundServer> {
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        look(&self.machine(), &self.path("repo/sub"), &[], &flags).expect("a list")
+        let (machine, workspace) = (self.machine(), self.path("repo/sub"));
+        let scope = Scope::new(&machine, &workspace, &Config::default(), &[], &[]).expect("a scope");
+        look(&scope, &flags).expect("a list")
     }
 
     /// What is found in `repo/sub`: name, state, and where it stands or why it cannot be used.
