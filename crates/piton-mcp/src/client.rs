@@ -13,8 +13,7 @@ use crate::text;
 use async_trait::async_trait;
 use piton_core::call::Outcome;
 use piton_tools::servers::{
-    Completed, Elicitation, ElicitationAnswer, Pin, Server, ServerCall, ServerClient, ServerContent, ServerContext,
-    Servers,
+    Completed, Elicitation, ElicitationAnswer, Server, ServerCall, ServerClient, ServerContent, ServerContext, Servers,
 };
 use piton_tools::tool::interrupted;
 use rmcp::model::{
@@ -80,7 +79,7 @@ impl Client {
     /// Accepts the tools of a server as they are now, once it is ready. Answers how many had changed.
     pub async fn accept(&self, server: &str) -> Result<usize, String> {
         self.linked(server).await?;
-        Ok(self.managed(server)?.accept())
+        self.managed(server)?.accept()
     }
 
     /// Closes a server, forgets that it has failed, and starts it.
@@ -106,14 +105,14 @@ impl Client {
     /// Why a tool is not called.
     fn refusal(&self, managed: &Managed, call: &ServerCall) -> Option<Outcome> {
         let (server, tool) = (&call.server, text::line(&call.tool, 120));
-        match managed.pin(&call.tool) {
+        match managed.is_accepted(&call.tool) {
             None => Some(Outcome::failed(format!("The MCP server {server} has no tool {tool}."))),
-            Some(Pin::Same) => None,
-            Some(Pin::Changed { .. }) => Some(Outcome::new(
+            Some(true) => None,
+            Some(false) => Some(Outcome::new(
                 piton_core::call::Status::Denied,
                 format!(
-                    "Not called: the description or schema of {tool} of the MCP server {server} has changed since the user \
-                     knew it. `piton mcp show {server}` shows the difference, `piton mcp accept {server}` accepts it."
+                    "Not called: the user has not accepted the description and schema that {tool} of the MCP server {server} \
+                     has now. `piton mcp show {server}` shows the difference, `piton mcp accept {server}` accepts it."
                 ),
             )),
         }

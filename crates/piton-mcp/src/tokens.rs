@@ -7,12 +7,9 @@
 use crate::keep;
 use crate::surroundings::Surroundings;
 use async_trait::async_trait;
-use piton_tools::private;
 use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -99,22 +96,14 @@ impl Tokens {
     }
 
     fn read(&self) -> Kept {
-        keep::read(&self.file()).unwrap_or_default()
+        keep::read(&self.file()).ok().flatten().unwrap_or_default()
     }
 
     fn change(&self, change: impl FnOnce(&mut Kept)) -> io::Result<()> {
-        let _lock = self.lock("tokens.lock")?;
+        let _lock = keep::lock(&self.folder, "tokens.lock")?;
         let mut kept = self.read();
         change(&mut kept);
         keep::replace(&self.file(), &serde_json::to_vec(&kept)?)
-    }
-
-    /// Waits for a lock, which is held until the file is closed.
-    fn lock(&self, name: &str) -> io::Result<File> {
-        private::make_folder(&self.folder)?;
-        let file = private::append(&self.folder.join(name))?;
-        flock(&file, FlockOperation::LockExclusive)?;
-        Ok(file)
     }
 }
 
@@ -138,7 +127,7 @@ impl CredentialStore for Tokens {
 
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
         let (tokens, name) = (self.clone(), format!("{}.lock", blake3::hash(self.url.as_bytes()).to_hex()));
-        let locked = tokio::task::spawn_blocking(move || tokens.lock(&name)).await;
+        let locked = tokio::task::spawn_blocking(move || keep::lock(&tokens.folder, &name)).await;
         let locked = locked.map_err(|error| AuthError::CredentialStoreError(error.to_string()))?;
         locked.map(|file| Some(CredentialRefreshGuard::new(file))).map_err(|error| failed(&error))
     }

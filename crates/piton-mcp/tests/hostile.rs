@@ -130,6 +130,35 @@ async fn a_tool_that_has_changed_is_not_called_before_it_is_accepted() {
 }
 
 #[tokio::test]
+async fn what_is_accepted_in_another_process_counts_in_a_session_that_runs() {
+    let place = Place::new();
+    let starts = place.file("starts").display().to_string();
+    let entry = || python("s", "hostile.py", &["changes", &starts]);
+    let first = place.client([entry()]);
+    first.ready("s").await.unwrap();
+    first.close().await;
+
+    let (running, other) = (place.client([entry()]), place.client([entry()]));
+    assert_eq!(place.call(&running, "s", "echo", "one").await.status, Status::Denied);
+    assert_ne!(server(&running, "s").tools[0].pin, Pin::Same);
+    assert_eq!(other.accept("s").await, Ok(1));
+    other.close().await;
+    assert_eq!(server(&running, "s").tools[0].pin, Pin::Same);
+    assert_eq!(place.call(&running, "s", "echo", "two").await.text, "echo two");
+    running.close().await;
+}
+
+#[tokio::test]
+async fn a_server_is_shown_without_being_copied() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["odd_tools"])]);
+    client.ready("s").await.unwrap();
+    let (one, other) = (server(&client, "s"), server(&client, "s"));
+    assert!(std::sync::Arc::ptr_eq(&one.tools, &other.tools));
+    client.close().await;
+}
+
+#[tokio::test]
 async fn a_tool_that_changes_under_a_call_is_not_called_again() {
     let place = Place::new();
     let client = place.client([python("s", "hostile.py", &["changes_under_a_call"])]);
