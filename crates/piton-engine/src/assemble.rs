@@ -28,6 +28,7 @@ pub mod servers;
 pub mod skills;
 pub mod sources;
 mod chosen;
+mod jsonc;
 mod switch;
 
 pub(crate) mod error;
