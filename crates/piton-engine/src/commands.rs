@@ -4,6 +4,7 @@
 
 use crate::front_matter::{fields, line, list, located, word};
 use crate::spelling::nearest;
+use piton_core::call::Picture;
 use piton_core::hidden;
 use piton_core::template::{self, Piece, Places};
 use serde_json::Value;
@@ -27,6 +28,8 @@ pub trait Commands: Send + Sync {
 pub struct Expanded {
     /// The prompt, with the commands whose output stands in it.
     pub pieces: Vec<Piece>,
+    /// Pictures that belong to it.
+    pub pictures: Vec<Picture>,
 }
 
 /// Why a command gives no prompt.
@@ -190,7 +193,7 @@ impl Command {
         if pieces.is_empty() {
             return Err(CommandError::Empty { file: self.file.clone() });
         }
-        Ok(Expanded { pieces })
+        Ok(Expanded { pieces, pictures: Vec::new() })
     }
 
     /// The end of its name, without the folders.

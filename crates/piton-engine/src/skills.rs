@@ -94,7 +94,7 @@ impl Skills {
     /// the skill's folder.
     pub fn prompt(&self, name: &str, words: &str) -> Option<Expanded> {
         let skill = self.get(name).filter(|skill| skill.is_for_people)?;
-        Some(Expanded { pieces: vec![Piece::Text(skill.given.told(words))] })
+        Some(Expanded { pieces: vec![Piece::Text(skill.given.told(words))], pictures: Vec::new() })
     }
 
     /// Those that an agent is given whose file names these, and the names that stand for none of them.

@@ -125,7 +125,7 @@ impl Driver {
             self.cancel(Canceller::User);
         }
         let called =
-            prompt.command.clone().map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None }));
+            prompt.command.clone().map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None, made: 0 }));
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
         self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery, called }, wait, asker });
     }
