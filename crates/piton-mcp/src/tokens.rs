@@ -95,13 +95,21 @@ impl Tokens {
         self.folder.join("tokens.json")
     }
 
+    /// What is kept; nothing where it cannot be read, which whoever changes it is told.
     fn read(&self) -> Kept {
-        keep::read(&self.file()).ok().flatten().unwrap_or_default()
+        self.kept().unwrap_or_default()
+    }
+
+    fn kept(&self) -> io::Result<Kept> {
+        let file = self.file();
+        let kept =
+            keep::read(&file).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())));
+        Ok(kept?.unwrap_or_default())
     }
 
     fn change(&self, change: impl FnOnce(&mut Kept)) -> io::Result<()> {
         let _lock = keep::lock(&self.folder, "tokens.lock")?;
-        let mut kept = self.read();
+        let mut kept = self.kept()?;
         change(&mut kept);
         keep::replace(&self.file(), &serde_json::to_vec(&kept)?)
     }
@@ -114,7 +122,7 @@ fn failed(error: &io::Error) -> AuthError {
 #[async_trait]
 impl CredentialStore for Tokens {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        Ok(self.stored())
+        Ok(self.kept().map_err(|error| failed(&error))?.tokens.remove(&self.url))
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
@@ -153,5 +161,17 @@ mod tests {
         other.want("a b").unwrap();
         assert_eq!(other.wanted().len(), 2);
         assert!(one.forget().unwrap() && !one.forget().unwrap() && !one.are_there());
+    }
+
+    #[tokio::test]
+    async fn tokens_that_cannot_be_read_are_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = Tokens { folder: folder.path().to_owned(), url: "https://one/mcp".to_owned() };
+        std::fs::write(tokens.file(), "{").unwrap();
+        let stored = StoredCredentials::new("us".to_owned(), None, Vec::new(), None);
+        let error = tokens.save(stored).await.unwrap_err().to_string();
+        assert!(error.contains("tokens.json"), "{error}");
+        assert!(tokens.load().await.is_err() && tokens.forget().is_err());
+        assert_eq!(std::fs::read_to_string(tokens.file()).unwrap(), "{");
     }
 }
