@@ -102,6 +102,36 @@ async fn a_list_without_end_has_an_end() {
 }
 
 #[tokio::test]
+async fn lists_that_are_too_large_are_cut() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["fat_pages"])]);
+    client.ready("s").await.unwrap();
+    let known = server(&client, "s");
+    assert_eq!(known.tools.len(), 5, "five pages of 3 MB");
+    assert!(known.problems[0].contains("more than 16.8 MB: the rest of its tools"), "{:?}", known.problems);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_a_server_says_of_a_login_locks_no_process_out() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["says_401"])]);
+    let outcome = place.call(&client, "s", "echo", "fail").await;
+    assert!(outcome.status == Status::Failed && outcome.text.contains("answered with an error"), "{outcome:?}");
+    assert_eq!(place.call(&client, "s", "echo", "on").await.text, "echo on");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_was_not_opened() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["malformed_url"])]);
+    let outcome = place.call(&client, "s", "echo", "").await;
+    assert!(outcome.text.contains("which the user has not done"), "{outcome:?}");
+    client.close().await;
+}
+
+#[tokio::test]
 async fn a_tool_that_has_changed_is_not_called_before_it_is_accepted() {
     let place = Place::new();
     let starts = place.file("starts").display().to_string();
