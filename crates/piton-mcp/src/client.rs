@@ -82,14 +82,6 @@ impl Client {
         self.managed(server)?.accept()
     }
 
-    /// Closes a server, forgets that it has failed, and starts it.
-    pub async fn restart(&self, server: &str) -> Result<(), String> {
-        let managed = self.managed(server)?;
-        managed.close().await;
-        managed.forgive();
-        managed.ready(Patience::Insists).await.map(drop)
-    }
-
     pub(crate) fn managed(&self, server: &str) -> Result<&Arc<Managed>, String> {
         self.servers.get(server).ok_or_else(|| {
             let known: Vec<&str> = self.servers.keys().map(String::as_str).collect();
@@ -233,6 +225,8 @@ fn asking<'a>(link: &'a Link, managed: &Managed, cancel: &'a CancellationToken) 
 #[async_trait]
 impl Servers for Client {
     fn start(&self) {
+        let shared = Arc::clone(&self.shared);
+        drop(tokio::task::spawn_blocking(move || shared.keep.sweep()));
         for managed in self.servers.values() {
             let managed = Arc::clone(managed);
             tokio::spawn(async move {
@@ -269,7 +263,11 @@ impl Servers for Client {
             Ok(managed) => managed,
             Err(why) => return lost(&why),
         };
-        match managed.ready(Patience::Waits).await {
+        let ready = tokio::select! {
+            ready = managed.ready(Patience::Waits) => ready,
+            () = cx.cancel.cancelled() => return lost("the user stopped it before its server was there"),
+        };
+        match ready {
             Ok(link) => self.wait_for_task(managed, link, &call, &handle, &cx).await,
             Err(why) => lost(&why),
         }

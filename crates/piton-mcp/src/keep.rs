@@ -3,7 +3,7 @@
 //! the entry. Files are replaced whole, so that sessions beside each other read whole ones.
 
 use crate::catalogue::{Catalogue, Offered};
-use crate::text;
+use crate::{process, text};
 use piton_tools::servers::Pin;
 use piton_tools::{diff, private, regular};
 use rustix::fs::{FlockOperation, flock};
@@ -16,7 +16,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The largest file that is read back.
 const MOST_BYTES: usize = 32 << 20;
@@ -24,6 +24,10 @@ const MOST_BYTES: usize = 32 << 20;
 const MOST_PINS: usize = 4_000;
 /// Bytes of the pins of one server, as they are written.
 const MOST_PINS_BYTES: usize = 24 << 20;
+/// The folder of what calls have brought that is no text.
+const ATTACHMENTS: &str = "attachments";
+/// How long it stays there.
+const ATTACHMENT_AGE: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// Bytes of a difference that is shown.
 const MOST_DIFF_BYTES: usize = 16 << 10;
 
@@ -233,12 +237,23 @@ impl Keep {
 
     /// Keeps something that cannot be shown as text, by its content; where it is.
     pub(crate) fn attach(&self, content: &[u8], ending: &str) -> io::Result<PathBuf> {
-        let folder = self.folder.join("attachments");
+        let folder = self.folder.join(ATTACHMENTS);
         private::make_folder(&folder)?;
         let name = blake3::hash(content).to_hex();
         let path = folder.join(format!("{}.{ending}", &name[..16]));
         private::write(&path, content)?;
         Ok(path)
+    }
+
+    /// Removes what nobody needs any more: old attachments, and what is left of the sandboxes of dead processes.
+    pub(crate) fn sweep(&self) {
+        process::sweep(&self.folder.join(process::PRIVATE));
+        let Some(oldest) = SystemTime::now().checked_sub(ATTACHMENT_AGE) else { return };
+        for found in std::fs::read_dir(self.folder.join(ATTACHMENTS)).into_iter().flatten().flatten() {
+            if found.metadata().and_then(|found| found.modified()).is_ok_and(|changed| changed < oldest) {
+                let _ = std::fs::remove_file(found.path());
+            }
+        }
     }
 
     fn file(&self, kind: &str, hash: &str) -> PathBuf {
@@ -381,6 +396,16 @@ mod tests {
         let ours = keep.learn("abc", &ours, &[tool("adds twice"), named("new", "")]);
         assert!(ours.is_same(&tool("adds twice")));
         assert_eq!(keep.pins("abc", &Pins::default()).unwrap(), ours);
+    }
+
+    #[test]
+    fn attachments_are_kept_for_a_month() {
+        let folder = tempfile::tempdir().unwrap();
+        let keep = Keep::new(folder.path());
+        let (old, new) = (keep.attach(b"old", "bin").unwrap(), keep.attach(b"new", "bin").unwrap());
+        File::options().write(true).open(&old).unwrap().set_modified(SystemTime::now() - 2 * ATTACHMENT_AGE).unwrap();
+        keep.sweep();
+        assert!(!old.exists() && new.exists());
     }
 
     #[test]

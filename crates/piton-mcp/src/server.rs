@@ -256,13 +256,17 @@ impl Managed {
     ///
     /// A failure has it start anew later, which is why the future is of a named type.
     pub(crate) fn ready<'m>(self: &'m Arc<Self>, patience: Patience) -> Waiting<'m, Result<Link, String>> {
-        Box::pin(self.made_ready(patience))
+        Box::pin(async move {
+            if let Some(link) = self.link() {
+                return Ok(link);
+            }
+            // Whoever waits may be stopped; the start goes on.
+            let made = tokio::spawn(Arc::clone(self).made_ready(patience)).await;
+            made.unwrap_or_else(|_| Err(format!("The MCP server {} could not be started.", self.entry.name)))
+        })
     }
 
-    async fn made_ready(self: &Arc<Self>, patience: Patience) -> Result<Link, String> {
-        if let Some(link) = self.link() {
-            return Ok(link);
-        }
+    async fn made_ready(self: Arc<Self>, patience: Patience) -> Result<Link, String> {
         let _one = self.starting.lock().await;
         if let Some(link) = self.link() {
             return Ok(link);
@@ -273,10 +277,13 @@ impl Managed {
         {
             return Err(why);
         }
+        // A connection that was lost ends by itself; what becomes of it says nothing of the next one.
+        self.now().link.take_if(|link| link.peer.is_transport_closed());
         let over = self.shared.over.clone();
         let started = tokio::select! {
-            started = self.start() => started,
+            biased;
             () = over.cancelled() => Err(ConnectError::Hopeless("it is being closed".to_owned())),
+            started = self.start() => started,
         };
         match started {
             Ok(link) => Ok(link),
@@ -467,12 +474,6 @@ impl Managed {
         drop(self.starting.lock().await);
     }
 
-    /// Forgets that it has failed.
-    pub(crate) fn forgive(&self) {
-        self.now().failures = 0;
-        self.settle(ServerState::Known, None);
-    }
-
     /// Reads the lists anew whenever the server says that they have changed.
     async fn follow(self: Arc<Self>, lists: Arc<Notify>, link: Link, info: Arc<ServerPeerInfo>) {
         let listening = (!info.protocol_version.has_initialize())
@@ -537,7 +538,10 @@ async fn watch_over(
     }
     {
         let mut now = server.now();
-        now.link = None;
+        // A new connection may have been made since this one was lost.
+        if now.link.take_if(|current| current.closed.is_cancelled()).is_none() {
+            return;
+        }
         if began.elapsed() > STEADY {
             now.failures = 0;
         }

@@ -297,6 +297,60 @@ async fn one_that_cannot_be_started_says_why() {
     client.close().await;
 }
 
+#[tokio::test]
+async fn the_end_of_a_lost_connection_does_not_touch_the_next_one() {
+    let place = Place::new();
+    let file = place.file("pids");
+    let client = place.client([python("s", "hostile.py", &["lingers", &file.display().to_string()])]);
+    assert_eq!(place.call(&client, "s", "echo", "linger").await.status, Status::Interrupted);
+    let pids = async || -> Vec<u32> {
+        let said = written(&file).await;
+        said.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+    };
+    while pids().await.len() < 2 {
+        client.ready("s").await.unwrap();
+    }
+    gone(pids().await[0]).await;
+    // What becomes of the old one is noticed in one of these moments, or was.
+    for _ in 0..20 {
+        assert_eq!(place.call(&client, "s", "echo", "on").await.text, "echo on");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(pids().await.len(), 2);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_start_goes_on_when_whoever_wanted_it_is_stopped() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["pages"])]);
+    let context = place.context();
+    let stop = async {
+        until(&client, "s", |known| known.state == ServerState::Starting).await;
+        context.cancel.cancel();
+    };
+    let (outcome, ()) = tokio::join!(client.call(call("s", "t1", ""), context.clone()), stop);
+    assert_eq!(outcome.status, Status::Cancelled, "{outcome:?}");
+    until(&client, "s", |known| known.state == ServerState::Ready).await;
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_task_whose_server_does_not_start_can_be_stopped() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["never_answers"])]);
+    let context = place.context();
+    let stop = async {
+        until(&client, "s", |known| known.state == ServerState::Starting).await;
+        context.cancel.cancel();
+    };
+    let handle = json!({"server": "s", "tool": "t", "task": "t1"});
+    let resumed = async { client.resume_task("s", handle, context.clone()).await };
+    let (outcome, ()) = tokio::join!(resumed, stop);
+    assert!(outcome.status == Status::Interrupted && outcome.text.contains("the user stopped it"), "{outcome:?}");
+    client.close().await;
+}
+
 /// The processes of a server that does not end by itself.
 async fn processes(place: &Place) -> Vec<u32> {
     written(&place.file("pids")).await.split(' ').map(|pid| pid.parse().unwrap()).collect()
