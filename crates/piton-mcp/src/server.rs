@@ -208,8 +208,11 @@ impl Managed {
             now.stamp = stamp;
             Arc::clone(&now.pins)
         };
-        if let Ok(pins) = self.shared.keep.pins(&self.key, &known) {
+        if let Ok(pins) = self.shared.keep.pins(&self.key, &known)
+            && pins != *known
+        {
             self.set_pins(pins);
+            self.changed();
         }
     }
 

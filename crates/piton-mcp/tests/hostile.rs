@@ -173,7 +173,9 @@ async fn what_is_accepted_in_another_process_counts_in_a_session_that_runs() {
     assert_ne!(server(&running, "s").tools[0].pin, Pin::Same);
     assert_eq!(other.accept("s").await, Ok(1));
     other.close().await;
+    let before = *running.changes().borrow();
     assert_eq!(server(&running, "s").tools[0].pin, Pin::Same);
+    assert!(*running.changes().borrow() > before, "whoever has looked before is told");
     assert_eq!(place.call(&running, "s", "echo", "two").await.text, "echo two");
     running.close().await;
 }
