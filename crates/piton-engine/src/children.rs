@@ -216,6 +216,15 @@ impl Nursery for Children {
         self.lock().get(child).map(|(handle, _)| handle.ask(request))
     }
 
+    fn ask_towards(&self, session: &SessionId, request: Request) -> Vec<Asking> {
+        let at_work = self.lock();
+        if let Some((handle, _)) = at_work.get(session) {
+            return vec![handle.ask(request)];
+        }
+        let through = Request::Subagent { session: session.clone(), request: Box::new(request) };
+        at_work.values().map(|(handle, _)| handle.ask(through.clone())).collect()
+    }
+
     fn ask_all(&self, request: &Request) {
         for (handle, own) in self.lock().values() {
             let mut request = request.clone();

@@ -11,6 +11,7 @@ use piton_core::template::Piece;
 pub(super) struct Filling {
     pieces: Vec<Piece>,
     pictures: Vec<Picture>,
+    allows: Vec<String>,
     /// What the commands among them have printed, in order.
     printed: Vec<Outcome>,
     /// The one that runs.
@@ -31,7 +32,8 @@ pub(super) enum Want {
 
 impl Filling {
     pub(super) fn new(expanded: Expanded) -> Self {
-        Self { pieces: expanded.pieces, pictures: expanded.pictures, printed: Vec::new(), runs: None }
+        let Expanded { pieces, pictures, allows } = expanded;
+        Self { pieces, pictures, allows, printed: Vec::new(), runs: None }
     }
 
     pub(super) fn want(&self) -> Want {
@@ -98,6 +100,7 @@ impl Filling {
         let made: Vec<Part> = std::iter::once(Part::text(all)).chain(self.pictures.into_iter().map(picture)).collect();
         if let Some(called) = &mut message.called {
             (called.text, called.made) = (Some(own), made.len());
+            called.allows = self.allows;
         }
         message.parts.splice(0..0, made);
     }
@@ -112,7 +115,8 @@ mod tests {
 
     #[test]
     fn what_a_command_makes_of_a_message_is_not_what_was_said() {
-        let called = Called { name: "mcp__db__greet".into(), words: "Ann".into(), text: None, made: 0 };
+        let called =
+            Called { name: "mcp__db__greet".into(), words: "Ann".into(), text: None, made: 0, allows: Vec::new() };
         let mut message = UserMessage {
             id: MessageId::from("msg_1"),
             parts: vec![Part::note("beside")],
@@ -120,7 +124,8 @@ mod tests {
             called: Some(Box::new(called)),
         };
         let picture = Picture { media_type: "image/png".into(), data: "AA==".into() };
-        let expanded = Expanded { pieces: vec![Piece::Given("Hello Ann".into())], pictures: vec![picture] };
+        let expanded =
+            Expanded { pieces: vec![Piece::Given("Hello Ann".into())], pictures: vec![picture], allows: Vec::new() };
         Filling::new(expanded).fill(&mut message);
         let image = Part::Image { media_type: "image/png".into(), data: "AA==".into() };
         assert_eq!(message.parts, [Part::text("Hello Ann"), image, Part::note("beside")]);
