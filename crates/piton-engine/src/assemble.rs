@@ -29,6 +29,7 @@ pub mod skills;
 pub mod sources;
 mod changed;
 mod chosen;
+mod jsonc;
 mod switch;
 #[cfg(test)]
 mod tree;

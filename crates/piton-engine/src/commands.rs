@@ -5,6 +5,7 @@
 use crate::front_matter::{fields, line, list, located, word};
 use crate::spelling::nearest;
 use crate::tool_names::allowed;
+use piton_core::call::Picture;
 use piton_core::hidden;
 use piton_core::template::{self, Piece, Places};
 use serde_json::Value;
@@ -33,6 +34,8 @@ pub trait Commands: Send + Sync {
 pub struct Expanded {
     /// The prompt, with the shell commands whose output it includes.
     pub pieces: Vec<Piece>,
+    /// Pictures that belong to it.
+    pub pictures: Vec<Picture>,
     /// What it allows until the end of the turn that reads it, as rules.
     pub allows: Vec<String>,
 }
@@ -208,7 +211,7 @@ impl Command {
         if pieces.is_empty() {
             return Err(CommandError::Empty { file: self.file.clone() });
         }
-        Ok(Expanded { pieces, allows: self.allows.clone() })
+        Ok(Expanded { pieces, pictures: Vec::new(), allows: self.allows.clone() })
     }
 
     /// Its name without the folders.

@@ -94,7 +94,11 @@ impl Skills {
     /// can start. Reads the skill's folder.
     pub fn prompt(&self, name: &str, words: &str) -> Option<Expanded> {
         let skill = self.get(name).filter(|skill| skill.is_for_people)?;
-        Some(Expanded { pieces: vec![Piece::Text(skill.given.told(words))], allows: skill.given.allows.clone() })
+        Some(Expanded {
+            pieces: vec![Piece::Text(skill.given.told(words))],
+            pictures: Vec::new(),
+            allows: skill.given.allows.clone(),
+        })
     }
 
     /// The skills of an agent whose file has these names, and the names that match no skill.

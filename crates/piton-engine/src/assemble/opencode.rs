@@ -1,6 +1,7 @@
 //! The tables `agent` and `command` in OpenCode's configuration, `opencode.json` or `opencode.jsonc`: entries as a file of Markdown would
 //! be. JSON with comments and commas at the end of lists is read, as OpenCode does.
 
+use super::jsonc;
 use piton_tools::regular::{self, SETTINGS_BYTES};
 use serde_json::Value;
 use std::io::ErrorKind;
@@ -26,9 +27,9 @@ pub(super) fn entries(file: &Path, tables: &[&str], within: Option<&Path>) -> Op
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return None,
         Err(error) => return Some(Err(format!("it cannot be read: {error}"))),
     };
-    let said: Value = match serde_json::from_str(&plain(&text)) {
+    let said = match jsonc::parse(&text) {
         Ok(said) => said,
-        Err(error) => return Some(Err(format!("it is no JSON: {error}"))),
+        Err(why) => return Some(Err(why)),
     };
     let folder = file.parent().unwrap_or(Path::new(""));
     let of_table = tables.iter().filter_map(|table| said[table].as_object()).flatten();
@@ -64,64 +65,21 @@ fn fill(value: &mut Value, folder: &Path, within: Option<&Path>) -> Result<(), S
     Ok(())
 }
 
-/// JSON without comments, and without commas before the end of a list. What is in quotes is left as it is, and so is the place of every
-/// line.
-pub(super) fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    let mut is_quoted = false;
-    while let Some(c) = rest.next() {
-        match c {
-            '\\' if is_quoted => {
-                out.push(c);
-                out.extend(rest.next());
-            }
-            '"' => {
-                is_quoted = !is_quoted;
-                out.push(c);
-            }
-            '/' if !is_quoted && rest.peek() == Some(&'/') => {
-                while rest.peek().is_some_and(|next| *next != '\n') {
-                    rest.next();
-                }
-            }
-            '/' if !is_quoted && rest.peek() == Some(&'*') => {
-                rest.next();
-                let mut last = ' ';
-                for next in rest.by_ref() {
-                    if next == '\n' {
-                        out.push(next);
-                    }
-                    if last == '*' && next == '/' {
-                        break;
-                    }
-                    last = next;
-                }
-            }
-            '}' | ']' if !is_quoted => {
-                let end = out.trim_end().len();
-                if out[..end].ends_with(',') {
-                    out.remove(end - 1);
-                }
-                out.push(c);
-            }
-            _ => out.push(c),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
-    fn comments_and_commas_at_the_end_are_passed_over_outside_of_quotes() {
-        let text = "{ // one\n \"a\": \"// no \\\" comment, ]\", /* two\n lines */ \"b\": [1, 2, ],\n}";
-        let said: Value = serde_json::from_str(&plain(text)).unwrap();
-        assert_eq!(said, json!({"a": "// no \" comment, ]", "b": [1, 2]}));
-        assert!(serde_json::from_str::<Value>(&plain("{ /* no end")).is_err());
-        assert_eq!(plain("{,}"), "{}");
+    fn it_is_read_as_every_other_file_of_json_with_comments() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("opencode.jsonc");
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            entries(&file, &["agent"]).unwrap()
+        };
+        let found = read("{ // one\n \"agent\": {\"a\": {\"prompt\": \"// no comment, }\",},},\n}").unwrap();
+        assert_eq!(found, [("a".to_owned(), Ok(r#"{"prompt":"// no comment, }"}"#.to_owned()))]);
+        assert!(read("{,}").unwrap_err().starts_with("it is no JSON"));
+        assert!(read("{ /* no end").unwrap_err().starts_with("it is no JSON"));
     }
 }

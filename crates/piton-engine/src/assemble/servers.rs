@@ -7,7 +7,6 @@
 
 mod file;
 pub mod import;
-mod json;
 mod own;
 mod prompt;
 mod read;
@@ -151,7 +150,7 @@ pub fn look(scope: &Scope, flags: &[String]) -> Result<Vec<FoundServer>, Trouble
                 continue;
             }
         };
-        for raw in raw.into_iter().take(MOST_IN_FILE) {
+        for raw in raw {
             let name = read::name(&raw.name).unwrap_or_else(|_| hidden::visible_name(&raw.name));
             // What nobody trusts is not even filled in.
             let counts = source.origin != Origin::Project || is_trusted(&item(&source, &raw).0);
@@ -190,7 +189,7 @@ fn in_agent(agent: &Agent, scope: &Scope) -> Vec<FoundServer> {
         let name = hidden::visible_name(&raw.name);
         FoundServer { name, file: source.file.clone(), line: None, origin, entry, state }
     };
-    all.into_iter().take(MOST_IN_FILE).map(found).collect()
+    all.into_iter().map(found).collect()
 }
 
 /// Those that count, by name. What does not, though somebody configured it, is named.
@@ -234,7 +233,7 @@ pub(super) fn brought(workspace: &Path) -> Vec<(PathBuf, Trustable)> {
         match source.text().and_then(|text| entries_of(&text, &source)) {
             Ok(None) => {}
             Err(why) => all.push((source.file, Err(why))),
-            Ok(Some(raw)) => all.extend(raw.iter().take(MOST_IN_FILE).map(|raw| {
+            Ok(Some(raw)) => all.extend(raw.iter().map(|raw| {
                 let (item, text) = item(&source, raw);
                 (item.path.clone(), Ok((item, text)))
             })),

@@ -128,7 +128,7 @@ impl Driver {
         let called = prompt
             .command
             .clone()
-            .map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None, allows: Vec::new() }));
+            .map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None, made: 0, allows: Vec::new() }));
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
         self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery, called }, wait, asker });
     }

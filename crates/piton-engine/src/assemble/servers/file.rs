@@ -1,6 +1,7 @@
 //! The files that name servers, and where in them these stand.
 
-use super::{Origin, Raw};
+use super::super::jsonc;
+use super::{MOST_IN_FILE, Origin, Raw};
 use crate::assemble::plugins::From;
 use crate::plugins::{DATA_VARIABLE, Plugin, ROOT_VARIABLE};
 use piton_core::hidden;
@@ -69,12 +70,12 @@ fn named(plugin: &Plugin, mut servers: Value) -> Value {
     json!({ "mcpServers": inner.into_iter().map(one).collect::<Map<_, _>>() })
 }
 
-/// The entries of a file; none where it has no place for them. The error says why nothing can be read.
+/// The entries of a file, as many as are looked at; none where it has no place for them. The error says why nothing can be read.
 pub(super) fn entries_of(text: &str, source: &Source) -> Result<Option<Vec<Raw>>, String> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let whole = super::json::parse(text)?;
+    let whole = jsonc::parse(text)?;
     let Value::Object(whole) = whole else { return Err("it is no JSON object".to_owned()) };
     let (place, servers) = match &source.format {
         Format::Servers => ("mcpServers", whole.get("mcpServers")),
@@ -107,13 +108,12 @@ fn looks_like_servers(whole: &Map<String, Value>, source: &Source) -> bool {
 
 fn raw(servers: &Map<String, Value>, text: &str, place: &str) -> Vec<Raw> {
     let from = if place.is_empty() { 0 } else { text.find(&format!("\"{place}\"")).unwrap_or(0) };
-    let one = |(name, value): (&String, &Value)| {
-        let line = line_of(name, text, from);
-        // OpenCode can switch a server of another file on and off, which is no server.
-        let is_switch = value.as_object().is_some_and(|entry| entry.keys().all(|key| key == "enabled"));
-        (!is_switch || !place.eq("mcp")).then(|| Raw { name: name.clone(), value: value.clone(), line })
+    // OpenCode can switch a server of another file on and off, which is no server.
+    let is_switch = |value: &Value| {
+        place == "mcp" && value.as_object().is_some_and(|entry| entry.keys().all(|key| key == "enabled"))
     };
-    servers.iter().filter_map(one).collect()
+    let all = servers.iter().filter(|(_, value)| !is_switch(value)).take(MOST_IN_FILE);
+    all.map(|(name, value)| Raw { name: name.clone(), value: value.clone(), line: line_of(name, text, from) }).collect()
 }
 
 /// The line on which a key stands, from this byte on.

@@ -189,3 +189,12 @@ fn the_users_own_file_keeps_what_is_not_changed() {
     fs::write(tree.path("config/mcp.json"), "{ // mine\n}").unwrap();
     assert!(OwnFile::read(&tree.machine()).unwrap().write().unwrap_err().to_string().contains("comments"));
 }
+
+#[test]
+fn of_a_file_of_a_hundred_thousand_servers_the_first_are_looked_at() {
+    let all: Vec<String> = (0..95_000).map(|at| format!("\"s{at}\":{{}}")).collect();
+    let text = format!("{{\"mcpServers\": {{{}}}}}", all.join(","));
+    let source = Source { said: None, ..Source::said("x.json", Path::new("/")) };
+    let read = entries_of(&text, &source).expect("read").expect("servers");
+    assert_eq!((read.len(), read[199].name.as_str(), read[199].line), (MOST_IN_FILE, "s199", Some(1)));
+}
