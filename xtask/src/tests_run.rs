@@ -170,7 +170,11 @@ impl Executable {
         for ended in failed {
             let out = self.command().args(["--exact", &ended.name]).output();
             let out = out.with_context(|| format!("cannot run {}", self.path.display()))?;
-            println!("  {} failed; alone it {}", ended.name, if out.status.success() { "passed" } else { "failed, too" });
+            println!(
+                "  {} failed; alone it {}",
+                ended.name,
+                if out.status.success() { "passed" } else { "failed, too" }
+            );
             if out.status.success() {
                 (ended.word, ended.is_unsteady) = ("ok".to_owned(), true);
             }

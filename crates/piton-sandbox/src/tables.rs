@@ -209,6 +209,14 @@ pub(crate) const PROTECTED: &[&str] = &[
     ".cursorrules",
     ".husky/_",
     ".direnv",
+    ".kiro",
+    ".windsurf",
+    ".roo",
+    ".qwen",
+    ".aider.conf.yml",
+    ".exrc",
+    ".nvim.lua",
+    ".dir-locals.el",
 ];
 
 /// Names in a workspace that are protected, in small letters: at any depth, or, with a slash in front, at the top.

@@ -3,7 +3,7 @@
 use super::stopped::stopped;
 use crate::clean::clean;
 use crate::executor::{CommandEnd, CommandOutput, ExitRecord};
-use piton_core::call::{Outcome, Status, UNDONE, undone_line};
+use piton_core::call::{NO_OUTPUT, Outcome, Status, UNDONE, exit_line, undone_line};
 use serde_json::json;
 
 /// The outcome of a call that is over; `cancelled`: somebody asked it to stop.
@@ -71,7 +71,7 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
     }
     match record.status {
         CommandEnd::Exited => {
-            lines.extend(record.code.filter(|code| *code != 0).map(|code| format!("exit code {code}")));
+            lines.extend(record.code.filter(|code| *code != 0).map(|code| exit_line(code.into())));
         }
         CommandEnd::Signaled => lines.push(format!("ended by {}", signal_name(record.signal))),
         CommandEnd::TimedOut => {
@@ -94,7 +94,7 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
     lines.extend(record.refused.iter().map(|said| format!("[{said}]")));
     lines.extend(record.undone.iter().map(|said| undone_line(said)));
     lines.extend(record.error.as_ref().map(|error| format!("[{error}]")));
-    if lines.is_empty() { "(no output)".to_owned() } else { lines.join("\n") }
+    if lines.is_empty() { NO_OUTPUT.to_owned() } else { lines.join("\n") }
 }
 
 /// What a failure may have to do with the sandbox, and the way out.
