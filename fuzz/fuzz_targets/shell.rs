@@ -50,9 +50,15 @@ fuzz_target!(|data: &[u8]| {
 
 /// What bash runs of a text is among what was read of it.
 fn compare(text: &str, reading: &Reading) {
-    // A text that writes into the trace, or has the marks of its records, says nothing.
-    let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
-    if text.len() > MOST_BYTES || reading.parts.is_empty() || text.contains("19") || !text.chars().all(is_plain) {
+    // A text that writes into the trace, or makes the marks of its records, says nothing.
+    let is_plain = |text: &str| text.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t'));
+    let words = reading.parts.iter().flat_map(|part| &part.words);
+    if text.len() > MOST_BYTES
+        || reading.parts.is_empty()
+        || text.contains("19")
+        || !is_plain(text)
+        || !words.into_iter().all(|word| is_plain(word))
+    {
         return;
     }
     thread_local!(static BASH: RefCell<Option<Bash>> = const { RefCell::new(None) });
