@@ -42,16 +42,16 @@ pub struct Message {
 pub enum Part {
     /// Prose.
     Text {
-        /// The prose itself.
+        /// The text.
         text: String,
         /// The provider's own attachment (citations, a phase, an item's id), replayed unchanged to the one that made it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<Value>,
     },
-    /// What the model thought aloud. `opaque` is whatever the provider wants back byte for byte (a signature, an
-    /// encrypted item): kept as it came, never read.
+    /// The model's reasoning. `opaque` is what the provider wants back byte for byte (a signature, an encrypted item):
+    /// stored as it came, never read.
     Reasoning {
-        /// The visible reasoning; may be empty where the provider hides it.
+        /// The visible reasoning; may be empty if the provider hides it.
         text: String,
         /// The provider's own attachment, replayed unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,16 +59,16 @@ pub enum Part {
     },
     /// The model asks for a tool.
     ToolCall(ToolCall),
-    /// The answer to one tool call.
+    /// The result of one tool call.
     ToolResult {
         /// Which call this answers.
         call: CallId,
         /// The tool's name, since some protocols want it repeated.
         tool: String,
-        /// What came of it.
+        /// Its outcome.
         outcome: Outcome,
     },
-    /// Words of Piton's own, shown to the model and marked as such to people (wrap up, go on, …).
+    /// A text that Piton adds for the model, and that people see marked as Piton's (wrap up, go on, …).
     Note {
         /// What the note is for.
         #[serde(default, skip_serializing_if = "NoteKind::is_plain")]
@@ -85,16 +85,16 @@ pub enum Part {
     },
 }
 
-/// What a note of Piton's is for.
+/// The purpose of a note.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
     /// Something that the model should know.
     #[default]
     Plain,
-    /// The reply before was cut: the model is asked to continue it.
+    /// The previous reply was cut: it asks the model to continue.
     Continue,
-    /// The summary that stands for older messages.
+    /// The summary of older messages.
     Summary,
 }
 
@@ -113,9 +113,9 @@ pub struct ToolCall {
     /// The provider's id, echoed back to it. Not trusted to be unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// The tool's name: ours, once the reply was taken and where there is such a tool.
+    /// The tool's name: Piton's own name, once the reply is recorded and if there is such a tool.
     pub name: String,
-    /// The name as the model wrote it, where that is another: what the model and its provider read.
+    /// The name as the model wrote it, if it differs: the model and its provider get this one back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spelling: Option<String>,
     /// The arguments.
@@ -140,23 +140,23 @@ impl ToolCall {
     }
 }
 
-/// Why the model stopped speaking, normalised over providers.
+/// Why the model stopped, normalized over providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It said all it wanted to.
+    /// It had finished.
     Stop,
-    /// It wants its tool calls answered.
+    /// It waits for the results of its tool calls.
     ToolCalls,
-    /// It ran into the output limit or the end of its window.
+    /// It reached the output limit or the end of its window.
     Length,
     /// The provider's filter cut it, or it refused.
     ContentFilter,
-    /// The provider paused it because its own tools take long; asked again, it continues.
+    /// The provider paused it because the provider's own tools take long; it continues when asked again.
     Paused,
-    /// The provider reported a failure after it had begun.
+    /// The provider reported a failure after the reply had begun.
     Error,
-    /// Anything else, a missing reason included.
+    /// Anything else, or no reason given.
     Other,
 }
 

@@ -42,33 +42,33 @@ pub struct Policy {
     /// When repetition counts as no progress.
     #[serde(rename = "no_progress")]
     pub stuck: NoProgress,
-    /// What one turn may spend.
+    /// The budget of the turn.
     pub budget: Budget,
-    /// What may run without asking.
+    /// The permission rules.
     pub permission: Rules,
-    /// What calls reach without anybody being asked.
+    /// What calls may reach without a question.
     #[serde(default, skip_serializing_if = "Reach::is_empty")]
     pub reach: Reach,
-    /// What the commands of the model can reach, whatever may run.
+    /// What the model's commands can reach, independent of the rules.
     #[serde(default, skip_serializing_if = "SandboxMode::is_off")]
     pub sandbox: SandboxMode,
-    /// What holds them to that, by its word.
+    /// The name of the backend that enforces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_backend: Option<String>,
     /// The hosts that are open to those commands: `example.org`, `*.example.org`, `example.org:8443`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub net: Vec<String>,
-    /// What becomes of calls that these rules would ask about.
+    /// The permission mode: decides about calls that no rule matches.
     #[serde(default, rename = "permission_mode", skip_serializing_if = "is_usual")]
     pub mode: PermissionMode,
     /// Whether secrets were recorded and sent without redaction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unredacted: bool,
-    /// Whether the turn waits for the session's subagents in the background before it ends: nobody is there after it to be told
-    /// of their end.
+    /// Whether the turn waits for the session's background subagents before it ends, because the session closes after
+    /// the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_subagents: bool,
-    /// Whether a snapshot of the workspace is taken before each step that may change it, so that the turn can be undone.
+    /// Whether Piton takes a snapshot before each step that may change the workspace, so that the turn can be undone.
     #[serde(default)]
     pub snapshots: bool,
     /// Where hooks have a say.
@@ -79,15 +79,15 @@ pub struct Policy {
     pub references: ReferencePolicy,
 }
 
-/// What the commands of the model can reach.
+/// What the model's commands can reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
-    /// The system and the workspace, which they may change; no network, nothing else of the home.
+    /// They can read the system and change the workspace; no network, and nothing else in the home folder.
     WorkspaceWrite,
-    /// The same, and they change nothing of it.
+    /// The same, but they cannot change the workspace.
     ReadOnly,
-    /// All that the user can.
+    /// Everything that the user can reach.
     #[default]
     Off,
 }

@@ -10,33 +10,33 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// When repetition counts as no progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoProgress {
-    /// So many identical calls in a row; 0 switches the check off.
+    /// The number of identical calls in a row; 0 turns the check off.
     pub repeats: u32,
     /// What must be identical.
     pub compare: Compare,
-    /// What is done about it.
+    /// What to do then.
     #[serde(default)]
     pub then: Stuck,
 }
 
-/// What is done about a model that goes round in circles.
+/// What to do about a model that goes round in circles.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stuck {
-    /// A person is asked; where nobody is there, the turn ends.
+    /// Ask a person; if nobody is there, end the turn.
     #[default]
     Ask,
-    /// The turn ends.
+    /// End the turn.
     End,
 }
 
-/// What makes two calls identical.
+/// What must be equal for two calls to count as identical.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
     /// Tool and input, compared as JSON text. OpenCode's and Pulse's rule.
     Input,
-    /// Tool, input and what came of it: polling something that changes is progress.
+    /// Tool, input and outcome: polling something that changes is progress.
     InputAndResult,
 }
 

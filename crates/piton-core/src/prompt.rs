@@ -32,16 +32,16 @@ pub enum SegmentKind {
     Tool,
 }
 
-/// What a request was made of, recorded with its reply.
+/// The contents of a request, recorded with its reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptContents {
-    /// How many segments it shares, from the front, with the request that was answered before.
+    /// How many leading segments it shares with the previous answered request.
     pub kept: usize,
-    /// The segments behind these.
+    /// The segments after these.
     pub new: Vec<Segment>,
-    /// Tokens that the provider could read from its cache, by its own count of the request before.
+    /// Tokens that the provider could read from its cache, by its own count of the previous request.
     pub predicted_tokens: u64,
-    /// What it cost that it did not, in millionths of a US dollar; 0 for no miss, `None` where the price is not known.
+    /// The cost of a cache miss, in millionths of a US dollar; 0 without a miss, `None` if the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_micros: Option<u64>,
 }

@@ -216,6 +216,15 @@ impl Nursery for Children {
         self.lock().get(child).map(|(handle, _)| handle.ask(request))
     }
 
+    fn ask_towards(&self, session: &SessionId, request: Request) -> Vec<Asking> {
+        let at_work = self.lock();
+        if let Some((handle, _)) = at_work.get(session) {
+            return vec![handle.ask(request)];
+        }
+        let through = Request::Subagent { session: session.clone(), request: Box::new(request) };
+        at_work.values().map(|(handle, _)| handle.ask(through.clone())).collect()
+    }
+
     fn ask_all(&self, request: &Request) {
         for (handle, own) in self.lock().values() {
             let mut request = request.clone();
@@ -313,7 +322,10 @@ impl Children {
         // What is over is over, by whichever settings.
         let records = self.sessions.records(&order.child).await;
         if let Some(report) = Awaited::ended(&records, &order.message()) {
-            return outcome(&report, order);
+            return match self.sessions.make_durable(order).await {
+                Ok(()) => outcome(&report, order),
+                Err(error) => cannot_be_opened(order, &error.into()),
+            };
         }
         let isolated = self.isolated(order, &records);
         let made = async { Ok((settings(order).await?, workspace(isolated.clone(), stop).await?)) };
@@ -333,9 +345,7 @@ impl Children {
             Err(EngineError::Journal(StoreError::NotFound { .. })) if !order.goes_on => {
                 return not_begun(order, refused);
             }
-            Err(error) => {
-                return Outcome::failed(format!("The subagent's session {} cannot be opened: {error}.", order.child));
-            }
+            Err(error) => return cannot_be_opened(order, &error),
         };
         let own = order.run_by.as_ref().and_then(|agent| agent.mode);
         self.lock().insert(order.child.clone(), (handle.clone(), own));
@@ -394,6 +404,10 @@ fn stopped() -> CancellationToken {
     let stop = CancellationToken::new();
     stop.cancel();
     stop
+}
+
+fn cannot_be_opened(order: &Order, error: &EngineError) -> Outcome {
+    Outcome::failed(format!("The subagent's session {} cannot be opened: {error}.", order.child))
 }
 
 fn not_begun(order: &Order, refused: Option<String>) -> Outcome {

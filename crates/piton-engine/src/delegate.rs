@@ -7,6 +7,7 @@ use crate::error::EngineError;
 use crate::family::Kin;
 use crate::handle::{Asking, Handle};
 use crate::settings::Settings;
+use crate::store::StoreError;
 use crate::worktree::Worktree;
 use async_trait::async_trait;
 use piton_core::budget::{Budget, Used};
@@ -18,6 +19,7 @@ use piton_core::inquiry::planning;
 use piton_core::permission::PermissionMode;
 use piton_tools::executor::OutputSink;
 use piton_tools::host::{Delegate, Subordinates};
+use piton_tools::servers::joined::JoinedServers;
 use piton_tools::subagent::{NAME, OUTPUT, STOP};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -83,6 +85,9 @@ pub(crate) trait Opens: Send + Sync {
 
     /// What is on record of a session; nothing where there is none.
     async fn records(&self, child: &SessionId) -> Vec<Record>;
+
+    /// Makes sure that a power cut takes none of its session's events: a killed process may have left some that were never synced.
+    async fn make_durable(&self, order: &Order) -> Result<(), StoreError>;
 }
 
 /// Runs the sessions of subagents.
@@ -99,6 +104,9 @@ pub(crate) trait Nursery: Send + Sync {
 
     /// Asks something of a session that is at work here. `None`: it is not.
     fn ask(&self, child: &SessionId, request: Request) -> Option<Asking>;
+
+    /// Asks something of a session that is at work here, or through those that are, each of which may lead to it.
+    fn ask_towards(&self, session: &SessionId, request: Request) -> Vec<Asking>;
 
     /// Asks something of all that are at work here, and waits for no answer.
     fn ask_all(&self, request: &Request);
@@ -166,6 +174,12 @@ pub(crate) fn settings(agent: &Agent, caller: Caller, model: Option<&str>, may_c
     let of_agent = Settings { agent: Arc::new(agent.clone()), ..settings.clone() }.words_of_agent();
     let words = [base, SUBAGENT, &of_agent].into_iter().filter(|words| !words.is_empty());
     settings.system = words.collect::<Vec<_>>().join("\n\n").into();
+    // What its caller's agent has brought along ends with that.
+    settings.own_servers = settings.agent_parts.get(&agent.name).and_then(|parts| Some(parts.servers.as_ref()?()));
+    if let Some(own) = settings.own_servers.clone() {
+        let servers = JoinedServers::of(settings.tools.servers().cloned(), own);
+        settings.tools = settings.tools.with_servers(servers);
+    }
     let offers_itself = agent.tools.as_ref().is_some_and(|tools| tools.iter().any(|tool| tool == NAME));
     if !may_call || !offers_itself {
         settings.tools = settings.tools.without(NAME).without(OUTPUT).without(STOP);

@@ -191,12 +191,14 @@ impl Chat<'_> {
             let window = line["window_tokens"].as_u64().map(|tokens| format!("{}k tokens", tokens / 1000));
             let key = line["key"].as_str().map(|key| format!("key from {key}"));
             let price = price(&line["known"]["price"]);
+            let has_key = key.is_some();
             let detail = [window, price, key].into_iter().flatten().collect::<Vec<_>>().join(" · ");
-            Some(Item { label: name.clone(), detail, value: name })
+            Some((has_key, Item { label: name.clone(), detail, value: name }))
         };
-        let mut items: Vec<Item> = listed.lines().filter_map(item).collect();
-        // Those that can be asked stand first.
-        items.sort_by_key(|item| !item.detail.contains("key from"));
+        let mut items: Vec<(bool, Item)> = listed.lines().filter_map(item).collect();
+        // Models with a key come first.
+        items.sort_by_key(|(has_key, _)| !has_key);
+        let items: Vec<Item> = items.into_iter().map(|(_, item)| item).collect();
         if items.is_empty() {
             return self.warn("no provider with a key and no local server answered; /doctor says more");
         }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The environment of commands, shared.
-type Env = Arc<BTreeMap<OsString, OsString>>;
+pub(super) type Env = Arc<BTreeMap<OsString, OsString>>;
 
 /// The hooks of a run, in order: the user's, the repository's, the schema, the checks.
 pub(super) fn hooks(
@@ -83,7 +83,7 @@ fn of_plugin(
         }
     };
     notices.extend(read.notices.iter().map(|notice| named(hidden::visible_line(notice))));
-    if matches!(from, From::Settings(_)) && !config.claude.hooks {
+    if matches!(from, From::Settings { .. }) && !config.claude.hooks {
         if !read.handlers.is_empty() {
             notices.push(named("its hooks are run only with [claude] hooks = true in the configuration".to_owned()));
         }

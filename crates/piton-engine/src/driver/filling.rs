@@ -10,6 +10,7 @@ use piton_core::template::Piece;
 /// A template on its way to words.
 pub(super) struct Filling {
     pieces: Vec<Piece>,
+    allows: Vec<String>,
     /// What the commands among them have printed, in order.
     printed: Vec<Outcome>,
     /// The one that runs.
@@ -30,7 +31,7 @@ pub(super) enum Want {
 
 impl Filling {
     pub(super) fn new(expanded: Expanded) -> Self {
-        Self { pieces: expanded.pieces, printed: Vec::new(), runs: None }
+        Self { pieces: expanded.pieces, allows: expanded.allows, printed: Vec::new(), runs: None }
     }
 
     pub(super) fn want(&self) -> Want {
@@ -96,6 +97,7 @@ impl Filling {
         message.parts.insert(0, Part::text(all));
         if let Some(called) = &mut message.called {
             called.text = Some(own);
+            called.allows.clone_from(&self.allows);
         }
     }
 }

@@ -314,6 +314,7 @@ impl Told {
             parts: vec![Part::text(words)],
             delivery: Delivery::Steer,
             typed: None,
+            allows: Vec::new(),
         });
         let policy = Box::new(Policy::piton());
         let (model, fallbacks) = ("fake/model".to_owned(), vec![]);

@@ -29,7 +29,7 @@ async fn asked(servers: &dyn Servers, of: &str, name: &str, words: &str) -> Resu
     let content = servers.prompt(of, &prompt.name, arguments).await?;
     match content.text.trim().is_empty() {
         true => Err(format!("the server {of} gave nothing for it")),
-        false => Ok(Expanded { pieces: vec![Piece::Given(content.text)] }),
+        false => Ok(Expanded { pieces: vec![Piece::Given(content.text)], allows: Vec::new() }),
     }
 }
 
