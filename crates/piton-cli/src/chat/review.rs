@@ -2,12 +2,12 @@
 //! hunk that is taken out of its file again.
 
 use super::Chat;
+use crate::changed;
 use crate::failure::{Context, Result, bail};
 use crate::out::view;
-use piton_core::branch::{self, Trees, TurnSpan};
+use piton_core::branch::{self, TurnSpan};
 use piton_core::event::Record;
 use piton_engine::engine::{Engine, SandboxSettings};
-use piton_engine::rewind::RewindError;
 use piton_tools::disk::there;
 use piton_tools::snapshot::{Options, Snapshots, TreeId};
 use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
@@ -117,32 +117,16 @@ fn trees(records: &[Record], source: Source) -> Result<Option<(TreeId, TreeId)>>
         Source::Turn => all.into_iter().rfind(counts).into_iter().collect(),
         Source::Session | Source::Git => all.into_iter().filter(counts).collect(),
     };
-    ends(spans.iter().filter_map(|span| span.files.as_ref()))
-}
-
-/// The first and the last of these states.
-fn ends<'t>(known: impl Iterator<Item = &'t Trees>) -> Result<Option<(TreeId, TreeId)>> {
-    let known: Vec<&Trees> = known.collect();
-    let before = known.iter().find_map(|trees| trees.before.clone());
-    let after = known.iter().rev().find_map(|trees| trees.after.clone());
-    let Some((before, after)) = before.zip(after) else { return Ok(None) };
-    let id = |name: String| name.parse::<TreeId>().map_err(RewindError::from);
-    Ok(Some((id(before)?, id(after)?)))
+    changed::ends(spans.iter().filter_map(|span| span.files.as_ref()))
 }
 
 /// What each turn changed, by the snapshots around it; nothing of one whose snapshots are gone.
 pub(super) fn counted(engine: &Engine, folder: &Path, spans: &[TurnSpan]) -> Vec<(u32, Changed)> {
     let Ok(snapshots) = engine.snapshots(folder, Options::default()) else { return Vec::new() };
     let of_turn = |span: &TurnSpan| {
-        let trees = ends(span.files.iter()).ok().flatten();
-        let Some((before, after)) = trees else { return Some((span.turn, Changed::default())) };
-        let files = compare(&snapshots, before, after).ok()?;
-        let (mut added, mut removed) = (0, 0);
-        for file in &files {
-            let (more, less) = piton_tui::diff::counts(&file.hunks.concat());
-            (added, removed) = (added + more, removed + less);
-        }
-        Some((span.turn, Changed { files: files.len(), added, removed }))
+        let trees = changed::ends(span.files.iter()).ok().flatten();
+        let Some(trees) = trees else { return Some((span.turn, Changed::default())) };
+        Some((span.turn, changed::total(&snapshots, trees).ok()?))
     };
     spans.iter().filter_map(of_turn).collect()
 }

@@ -44,7 +44,7 @@ pub(crate) async fn permission(command: PermissionCommand, around: &Surroundings
                 Some(id) => list(&id, &grants(&engine, &id).await?, json),
                 None if has_rules || json => {}
                 None => {
-                    view::write_stderr("no rules here, and no session that has allowed anything: the mode decides\n")
+                    view::write_stderr("no rules here, and no session that has allowed anything: the mode decides\n");
                 }
             }
         }

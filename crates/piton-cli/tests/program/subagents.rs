@@ -878,7 +878,11 @@ fn export_import_search_cost_and_trace_take_the_subagents_along() {
     let child = all.iter().find(|id| **id != root).unwrap().clone();
     // Search: the words are the subagent's.
     assert_eq!(listed(&["--search", "marmot"])[0]["id"], json!(root));
-    assert_eq!(ids(&["--search", "marmot"]), [child.clone()], "with --tree each session is searched by itself");
+    assert_eq!(
+        ids(&["--search", "marmot"]),
+        std::slice::from_ref(&child),
+        "with --tree each session is searched by itself"
+    );
     assert!(listed(&["--search", "marmot nowhere"]).is_empty());
     // Cost and trace.
     let bills = Ran::of(stage.piton(&["session", "cost", &root, "--tree", "--json"])).expect_code(0).events();

@@ -42,7 +42,7 @@ fn what_the_sandbox_moved_away_is_told_below_the_call() {
     let mut told = Told::default();
     let message = MessageId::from("m1");
     let parts = vec![Part::text("go")];
-    told.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None });
+    told.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() });
     let (model, policy) = ("fake/model".to_owned(), Box::new(Policy::piton()));
     told.record(Event::TurnStarted { turn: 1, model, fallbacks: vec![], policy, compact_at_tokens: None });
     told.record(Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None });
