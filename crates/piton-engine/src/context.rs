@@ -18,6 +18,7 @@ mod notes;
 mod references;
 mod resources;
 mod servers;
+mod sessions;
 mod system;
 
 pub use self::environment::environment_note;
