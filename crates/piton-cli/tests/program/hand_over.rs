@@ -6,9 +6,9 @@ use rustix::process::Signal;
 use serde_json::json;
 use std::thread::sleep;
 
-/// Leaves the turn to the background.
-fn leave(person: &mut crate::stage::Terminal) {
-    person.type_keys("\u{4}");
+/// Leaves the turn to the background, asked about by this key.
+fn leave(person: &mut crate::stage::Terminal, key: &str) {
+    person.type_keys(key);
     wait_for(person, "leave it to the background");
     sleep(A_WHILE);
     person.type_keys("background\r");
@@ -31,7 +31,7 @@ fn a_command_goes_on_and_who_attaches_sees_the_turn_end() {
     let stage = Stage::new(script);
     let mut person = seat(&stage, &["--yes", "wait for it"]);
     until("it runs", || stage.workspace.has("began"));
-    leave(&mut person);
+    leave(&mut person, "\u{4}");
     let screen = shown(&person);
     assert!(screen.contains("goes on in the background") && screen.contains("piton --attach"), "{screen}");
     let pid = successor(&screen);
@@ -56,13 +56,14 @@ fn a_command_goes_on_and_who_attaches_sees_the_turn_end() {
 
 #[test]
 fn a_reply_that_streams_is_waited_for_and_what_was_queued_is_answered() {
-    let slow = json!({"text": "word ".repeat(60), "delta_chars": 5, "delay_ms": 20});
+    let slow = json!({"text": "word ".repeat(400), "delta_chars": 5, "delay_ms": 20});
     let stage = Stage::new(json!([slow, {"text": "That, too."}]));
     let mut person = seat(&stage, &["go on and on"]);
     wait_for(&person, "word word");
     person.type_keys("and then this\u{1b}\r");
     wait_for(&person, "queued: and then this");
-    leave(&mut person);
+    // No command runs that Ctrl-B could move.
+    leave(&mut person, "\u{2}");
     let pid = successor(&shown(&person));
     until("both turns are over", || !is_alive(pid));
     assert_eq!(events(&stage, "turn_ended"), 2);
@@ -85,7 +86,7 @@ fn a_question_waits_until_somebody_attaches_in_the_mode_that_held() {
     person.type_keys("make it\r");
     wait_for(&person, "Run this command?");
     sleep(A_WHILE);
-    leave(&mut person);
+    leave(&mut person, "\u{4}");
     let pid = successor(&shown(&person));
     until("the other process has the turn", || events(&stage, "turn_resumed") == 1);
     let mut again = seat(&stage, &["--attach", "last"]);
@@ -107,7 +108,7 @@ fn a_kill_of_the_process_in_the_background_loses_nothing() {
     let stage = Stage::new(script);
     let mut person = seat(&stage, &["--yes", "wait for it"]);
     until("it runs", || stage.workspace.has("began"));
-    leave(&mut person);
+    leave(&mut person, "\u{4}");
     let pid = successor(&shown(&person));
     until("the other process has the turn", || events(&stage, "turn_resumed") == 1);
     kill(pid, Signal::KILL);

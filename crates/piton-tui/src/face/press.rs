@@ -422,13 +422,13 @@ impl Face {
 
     /// No command runs that could go to the background: the turn can.
     pub(super) fn background(&mut self) -> Vec<Effect> {
-        match self.is_busy() {
-            true => self.leave(),
-            false => {
-                self.hint = Some("nothing runs that could go to the background".to_owned());
-                Vec::new()
-            }
+        if self.is_busy() {
+            // It comes some time after the key.
+            self.picker_ms = Some(self.now_ms);
+            return self.leave();
         }
+        self.hint = Some("nothing runs that could go to the background".to_owned());
+        Vec::new()
     }
 
     fn cycle_mode(&mut self) -> Vec<Effect> {
