@@ -11,16 +11,16 @@ use serde_json::{Map, Value};
 pub struct ToolSpec {
     /// The name the model calls it by: `[a-z][a-z0-9_]*`.
     pub name: String,
-    /// What the model is told, in one short paragraph.
+    /// The description for the model, in one short paragraph.
     pub description: String,
     /// JSON Schema of the input, an object schema.
     pub schema: Value,
-    /// What a call of it may do, to the world and to other calls.
+    /// The effects of its calls on the world and on other calls.
     pub effects: Effects,
 }
 
-/// What a call may do, recorded with the call ([`crate::event::Event::CallRequested`]) and read only from there. Each
-/// field answers one question.
+/// The effects of a call. They are recorded with the call ([`crate::event::Event::CallRequested`]) and read only from
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "RecordedEffects")]
 pub struct Effects {
@@ -182,7 +182,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// The file or folder, where it is one.
+    /// The file or folder, if it is one.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Read(path) | Self::Write(path) => Some(path),
@@ -311,7 +311,7 @@ impl CallInput {
         }
     }
 
-    /// The arguments, where they are an object.
+    /// The arguments, if they are an object.
     pub fn value(&self) -> Option<&Value> {
         match self {
             Self::Json(value) => Some(value),
@@ -350,7 +350,7 @@ pub struct Outcome {
     /// One short line for people: `read src/lib.rs (120 lines)`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// Facts for programs: exit code, file hashes, where the full output lies. An object, or null.
+    /// Facts for programs, such as exit code, file hashes and the path of the full output. An object, or null.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
     /// How long it ran, in milliseconds.
@@ -455,7 +455,7 @@ pub struct Picture {
 pub struct FileFact<'o> {
     /// It, absolute.
     pub path: &'o str,
-    /// The hash of its content, where that is known.
+    /// The hash of its content, if known.
     pub hash: Option<&'o str>,
     /// Whether the call removed it.
     pub is_gone: bool,
@@ -549,7 +549,7 @@ impl Outcome {
         })
     }
 
-    /// What the call was run with, where that is not what the model wrote.
+    /// The input that the call ran with, if it is not the model's.
     pub fn changed_input(&self) -> Option<&Value> {
         self.metadata.get(CHANGED_INPUT)
     }

@@ -86,7 +86,7 @@ impl Configure {
         agent.into_iter().chain(model).chain(mode).chain(effort).chain(tools).collect()
     }
 
-    /// What of it holds in a turn that is under way, and what waits for the next.
+    /// Splits it into the part that applies in a turn in progress, and the part that waits for the next turn.
     pub fn split(&self) -> (Self, Self) {
         let waits = self.model.is_some() || self.agent.is_some();
         let now = Self { mode: self.mode, effort: self.effort.filter(|_| !waits), ..Self::default() };

@@ -78,7 +78,7 @@ impl Inquiry {
         Self { questions: vec![question], seconds: None, plan }
     }
 
-    /// What is wrong with it, in words for the model.
+    /// The error, in words for the model.
     pub fn fault(&self) -> Option<String> {
         match self.questions.len() {
             0 => return Some("there is no question".to_owned()),
@@ -254,7 +254,7 @@ pub fn in_words(answers: &[Vec<String>]) -> String {
     answers.iter().map(words).collect::<Vec<_>>().join(" · ")
 }
 
-/// The questions as text, for whoever draws a question without knowing of inquiries.
+/// The questions as text, for views that do not know inquiries.
 pub fn as_text(inquiry: &Inquiry) -> String {
     let question = |question: &InquiryQuestion| {
         let mut lines = vec![question.question.clone()];

@@ -21,17 +21,17 @@ pub enum Role {
 /// One entry of the transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Set for what a user said; a model's messages are named by their step.
+    /// Set for a user's message; a model's messages are identified by their step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<MessageId>,
     /// Who speaks.
     pub role: Role,
-    /// What is said, in order.
+    /// The content, in order.
     pub parts: Vec<Part>,
-    /// True when the model was cut off while it spoke: what it said is kept, and marked.
+    /// True if the model was cut off: the text so far is kept, and marked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// Who said it, as `provider/model`; set for what a model said. Attachments of one provider mean nothing to another.
+    /// The author of a model's message, as `provider/model`. Attachments of one provider mean nothing to another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
@@ -70,7 +70,7 @@ pub enum Part {
     },
     /// A text that Piton adds for the model, and that people see marked as Piton's (wrap up, go on, …).
     Note {
-        /// What the note is for.
+        /// The purpose of the note.
         #[serde(default, skip_serializing_if = "NoteKind::is_plain")]
         kind: NoteKind,
         /// The note as the model reads it.
@@ -200,7 +200,7 @@ pub fn prose(parts: &[Part]) -> String {
     all
 }
 
-/// What a person said of the parts of a user's message: without what stands before it, and what was read for it behind it.
+/// The person's own parts of a user message, without Piton's notes before them and the text of references after them.
 pub fn said(parts: &[Part]) -> &[Part] {
     let is_note = |part: &Part| matches!(part, Part::Note { .. });
     let first = parts.iter().position(|part| !is_note(part)).unwrap_or(parts.len());

@@ -19,7 +19,7 @@ pub struct Request {
     pub may_call: bool,
     /// The conversation. Every tool call in it is answered once, in order.
     pub messages: Vec<Arc<Message>>,
-    /// The most tokens the model may generate, where the provider wants to be told.
+    /// The output limit in tokens, if the provider requires one.
     pub max_output_tokens: Option<u32>,
 }
 
@@ -28,7 +28,7 @@ pub struct Request {
 pub enum ModelEvent {
     /// A fragment, for people to watch. Never journalled.
     Delta(Delta),
-    /// The whole reply. The last event of a stream that did not fail.
+    /// The complete reply: the last event of a stream that did not fail.
     Done(Box<Reply>),
 }
 
@@ -63,7 +63,7 @@ pub enum Delta {
 }
 
 impl Delta {
-    /// Bytes of what is said in it.
+    /// The size of its text, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Text { text } | Self::Reasoning { text } => text.len(),
@@ -95,12 +95,12 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A reply of which nothing is known but what it says and why it ended.
+    /// A reply with only parts and finish reason.
     pub fn new(parts: Vec<Part>, finish: FinishReason) -> Self {
         Self { parts, finish, finish_raw: None, usage: Usage::default(), response_id: None, warnings: Vec::new() }
     }
 
-    /// Whether the provider said what it used: a count of the prompt, and of the words if there are any.
+    /// Whether the provider reported the usage: the prompt's, and the output's if there is any.
     pub fn is_counted(&self) -> bool {
         self.usage.is_told(!self.parts.is_empty())
     }

@@ -328,7 +328,7 @@ impl Class {
             Self::Other => format!("no rule speaks of it; mode {mode}"),
             Self::NewHost => "nobody has opened this host".to_owned(),
             Self::Protected => "what is there is run or believed by other programs".to_owned(),
-            Self::Unconfined => "it leaves the sandbox".to_owned(),
+            Self::Unconfined => "it would run with all your rights".to_owned(),
             Self::Never => "keys, histories and Piton's own files are for no call".to_owned(),
         }
     }

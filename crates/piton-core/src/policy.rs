@@ -27,7 +27,7 @@ pub struct Policy {
     /// How many steps and turns there may be.
     #[serde(flatten)]
     pub steps: StepPolicy,
-    /// Which tool calls are run, and what the model reads of them.
+    /// Which tool calls run, and what the model reads of their results.
     #[serde(flatten)]
     pub calls: CallPolicy,
     /// What follows a reply that did not end as it should.
@@ -128,14 +128,14 @@ pub struct StepPolicy {
     pub counted: StepsCounted,
     /// Model replies of any kind in one turn, for the case that `max` does not count them all; `None`: no limit.
     pub max_replies: Option<u32>,
-    /// What the last allowed step is like.
+    /// The form of the last allowed step.
     #[serde(rename = "last_step")]
     pub last: LastStep,
     /// Turns in one session; `None`: no limit.
     pub max_turns: Option<u32>,
 }
 
-/// Which tool calls are run, and what the model reads of them.
+/// Which tool calls run, and what the model reads of their results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallPolicy {
@@ -147,9 +147,9 @@ pub struct CallPolicy {
     pub taken: CallsTaken,
     /// How tools are offered to the model, unless the configuration names a way for that model.
     pub tools_by: ToolsBy,
-    /// Whose names the fields of tools have in what the model is told of them.
+    /// Whose field names the tool schemas use for the model.
     pub tool_fields: ToolFields,
-    /// How a tool's output is cut to what the model reads.
+    /// How a tool's output is shortened for the model.
     pub output_cut: OutputCut,
     /// The tools that the model is offered, by name; `None`: all there are.
     #[serde(rename = "tools_enabled", skip_serializing_if = "Option::is_none")]
@@ -197,7 +197,7 @@ pub struct CompactionPolicy {
     /// Whether the context is compacted when the provider says that it does not fit. Otherwise that ends the turn.
     #[serde(rename = "compact_on_error")]
     pub on_error: bool,
-    /// When the context counts as full, what is kept and what is summed up.
+    /// When the context counts as full, and what is kept or summarized.
     #[serde(rename = "compaction")]
     pub rules: Compaction,
 }
@@ -226,11 +226,11 @@ pub struct ReferencePolicy {
     pub sizes: ReferenceSizes,
 }
 
-/// What the last allowed step is like.
+/// The form of the last allowed step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LastStep {
-    /// The model is told to wrap up and is offered no tools.
+    /// The model is told to wrap up and gets no tools.
     WrapUp,
     /// Like any other step; the turn ends after it.
     Plain,

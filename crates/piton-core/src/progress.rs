@@ -81,12 +81,20 @@ impl fmt::Write for Hashed<'_> {
     }
 }
 
+/// The key of an outcome's metadata that holds what its text says of how often the same was read.
+pub const REPEAT_NOTE: &str = "repeat_note";
+
 /// What the model reads of a result but for what no second call can repeat: the name of the file that has the output in
-/// full, and how long it took until its time was up.
+/// full, how often it was read, and how long it took until its time was up.
 fn without_marks_of_its_own(outcome: &Outcome) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(outcome.text.as_str());
     if let Some(path) = outcome.metadata["output_path"].as_str().filter(|path| !path.is_empty()) {
         text = text.replace(path, "").into();
+    }
+    if let Some(note) = outcome.metadata[REPEAT_NOTE].as_str()
+        && let Some(answer) = text.strip_suffix(note)
+    {
+        text = answer.to_owned().into();
     }
     if outcome.status == Status::TimedOut {
         let (seconds, tenths) = (outcome.duration_ms / 1_000, outcome.duration_ms % 1_000 / 100);
@@ -158,6 +166,12 @@ mod tests {
         };
         assert_eq!(seen(&cut("c1_0", "1 2 3")), seen(&cut("c2_0", "1 2 3")));
         assert_ne!(seen(&cut("c1_0", "1 2 3")), seen(&cut("c2_0", "1 2 4")));
+        let again = |times: u32| {
+            let note = format!(" (read {times} times)");
+            Outcome::ok(format!("1: one{note}")).with(json!({REPEAT_NOTE: note}))
+        };
+        assert_eq!(seen(&again(2)), seen(&again(3)));
+        assert_eq!(seen(&again(2)), seen(&Outcome::ok("1: one")));
         let late = |duration_ms: u64, said: &str| Outcome {
             duration_ms,
             ..Outcome::new(

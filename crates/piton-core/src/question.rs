@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct Question {
     /// The question, in one line: `Run this command?`.
     pub title: String,
-    /// What it is about, in order.
+    /// The blocks that describe it, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub body: Vec<QuestionBlock>,
     /// The possible answers. Any other text is a refusal that the model reads.
@@ -60,7 +60,7 @@ pub enum About {
     Link,
     /// Whether it runs in the sandbox.
     Place,
-    /// What it can reach: files and hosts.
+    /// Its reach: files and hosts.
     Reach,
     /// Invisible characters, by their names.
     Hidden,
@@ -191,7 +191,7 @@ impl Question {
         Self { title, body, choices, shown, bound: Vec::new(), inquiry: None }
     }
 
-    /// Whether a call may run: yes, always (where that would add these rules), or no.
+    /// The question whether a call may run, with the answers yes, always (if that adds these rules) and no.
     pub fn may_run(title: impl Into<String>, body: Vec<QuestionBlock>, remember: Rules) -> Self {
         let mut choices = vec![Choice::new("yes", Decision::Approve), Choice::new("no", Decision::Deny(None))];
         if !remember.is_empty() {
@@ -228,7 +228,7 @@ impl Question {
         }
     }
 
-    /// The same, where an "always" can also be for the folder and for all sessions.
+    /// The same, with an "always" for the folder and for all sessions.
     #[must_use]
     pub fn lasting(mut self) -> Self {
         let always = |choice: &&Choice| choice.decision == Decision::ApproveForSession;

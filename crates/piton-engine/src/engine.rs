@@ -34,7 +34,7 @@ use tracing::Instrument;
 pub use crate::error::{ConfigureError, EngineError, UnqueueError};
 pub use crate::handle::{Asking, Handle, Resumed, Said, Subscription, new_message_id};
 pub use crate::settings::{
-    Attendance, Displaced, ModelSource, OpenedModels, Patches, PlanFolder, SecretSettings, Settings,
+    Attendance, Displaced, ModelSource, OpenedModels, Patches, PlanFolder, SandboxSettings, SecretSettings, Settings,
 };
 
 /// Sessions under one data folder.
@@ -341,7 +341,7 @@ impl Opens for Engine {
     }
 
     fn worktree(&self, order: &Order) -> Worktree {
-        Worktree::new(&self.data_dir, &order.child, &order.workspace, Arc::clone(&order.caller.settings.env))
+        Worktree::new(&self.data_dir, &order.child, &order.workspace, &order.caller.settings)
     }
 
     async fn records(&self, child: &SessionId) -> Vec<Record> {

@@ -227,7 +227,7 @@ pub struct SandboxSettings {
 impl SandboxSettings {
     /// The sandbox of commands in this workspace, with home, `/tmp` and caches in the folder `private`, more that they may read, and a way
     /// out where there is one.
-    pub(crate) fn confinement(
+    pub fn confinement(
         &self,
         workspace: &Path,
         private: PathBuf,

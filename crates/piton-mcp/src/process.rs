@@ -92,6 +92,9 @@ struct Private {
     _lock: File,
 }
 
+/// Where a sandbox keeps what was moved out of the workspace.
+const QUARANTINE: &str = "quarantine";
+
 impl Private {
     const LOCK: &str = "lock";
 
@@ -108,9 +111,33 @@ impl Private {
 
 impl Drop for Private {
     fn drop(&mut self) {
+        // What an inspection has moved there may be a person's, made while the server ran.
+        if !keep_quarantine(&self.folder) {
+            return;
+        }
         let _ = std::fs::remove_dir_all(&self.folder);
         let _ = std::fs::remove_file(self.folder.with_added_extension(Self::LOCK));
     }
+}
+
+/// Moves what was moved out of the workspace to where it is kept; answers whether nothing of it is left.
+fn keep_quarantine(folder: &Path) -> bool {
+    let found: Vec<PathBuf> =
+        std::fs::read_dir(folder.join(QUARANTINE)).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let (Some(first), Some(name)) = (found.first(), folder.file_name()) else { return true };
+    let kept = folder.with_file_name(QUARANTINE).join(name);
+    let moved = private::make_folder(&kept).is_ok()
+        && found.iter().all(|path| path.file_name().is_some_and(|name| std::fs::rename(path, kept.join(name)).is_ok()));
+    tracing::warn!(target: "piton", first = %first.display(), kept = %kept.display(), moved, "moved out of the workspace");
+    moved
+}
+
+/// The folder that an unconfined server starts in.
+fn of_its_own(around: &Surroundings, server: &str) -> io::Result<PathBuf> {
+    let name: String = server.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+    let folder = around.folder.join("started-in").join(name);
+    private::make_folder(&folder)?;
+    Ok(folder)
 }
 
 /// Removes the folders of sandboxes whose Piton has ended before it could.
@@ -139,8 +166,14 @@ impl Process {
     ) -> io::Result<(Self, Input, ChildStdout)> {
         let Command { entry, program, args, env, cwd } = command;
         let argv = [OsString::from(program)].into_iter().chain(args.iter().map(OsString::from));
-        let cwd = cwd.unwrap_or(&around.workspace);
-        let spawn = Spawn::new(argv, &environment(&around.env, env), cwd, Confinement::User);
+        let cwd = match cwd {
+            Some(cwd) => (*cwd).clone(),
+            None if entry.net.is_some() => around.workspace.clone(),
+            // `npx` and `python -m` look for programs where they are started, and the workspace may hold anybody's.
+            None => of_its_own(around, &entry.name)?,
+        };
+        let spawn = Spawn::new(argv, &environment(&around.env, env), &cwd, Confinement::User);
+        let spawn = spawn.with("PITON_PROJECT_DIR", &around.workspace);
         let started = match (&entry.net, &around.confinement) {
             (Some(hosts), Confinement::Sandbox(confined)) => {
                 confined_child(spawn, entry, hosts, confined, around, guards).await?

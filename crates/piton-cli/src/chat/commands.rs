@@ -15,6 +15,7 @@ use piton_engine::agents::Agent;
 use piton_engine::assemble::entries::State;
 use piton_engine::assemble::scope::Scope as Place;
 use piton_engine::assemble::{self, agents, commands, skills};
+use piton_engine::context::NAMES;
 use piton_tui::commands::Command;
 use piton_tui::face::Input;
 use piton_tui::picker::{Item, Purpose};
@@ -296,7 +297,10 @@ impl Chat<'_> {
         if words.is_empty() {
             return;
         }
-        let path = self.folder().join("AGENTS.md");
+        // Of several files of a folder the first counts: another one would switch off what is there.
+        let there = NAMES.iter().find(|name| self.folder().join(name).is_file());
+        let name = there.unwrap_or(&NAMES[0]);
+        let path = self.folder().join(name);
         let written = (|| {
             let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
             let is_mid_line = std::fs::read(&path)?.last().is_some_and(|byte| *byte != b'\n');
@@ -304,7 +308,7 @@ impl Chat<'_> {
         })();
         match written.with_context(|| format!("cannot write to {}", path.display())) {
             Ok(()) => {
-                self.note(format!("noted in {}/AGENTS.md: it counts from the next session on", self.folder_short()));
+                self.note(format!("noted in {}/{name}: it counts from the next session on", self.folder_short()));
             }
             Err(error) => self.fail(&error),
         }

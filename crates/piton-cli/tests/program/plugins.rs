@@ -235,6 +235,12 @@ fn plugins_that_a_repository_enables_are_named_until_they_are_trusted_and_never_
     let stage = repository(answers()).with_config("[claude]\nhooks = true\n");
     stage.run(&["--trust", "--sandbox", "off", "go"]).expect_code(0);
     assert_eq!(stage.workspace.read("hooked"), "the word");
+    // The model rewrites what a trusted hook would run: it runs no more.
+    let rewrite =
+        json!({"tools": [{"name": "write", "args": {"path": "market/plugins/tools/word.txt", "content": "mine"}}]});
+    let stage = repository(json!([rewrite, answers()[0], {"text": "ok"}])).with_config("[claude]\nhooks = true\n");
+    stage.run(&["--trust", "go"]).expect_code(0).expect_said(&["the plugin has changed since it was trusted"]);
+    assert!(!stage.workspace.has("hooked"));
     // Who wants none of it says so.
     let stage = repository(answers()).with_config("[claude]\nplugins = false\n");
     let ran = stage.run(&["go"]).expect_code(0);

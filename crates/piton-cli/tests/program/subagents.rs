@@ -6,6 +6,7 @@ use crate::stage::{Ran, Stage, descendants, is_alive, kill, until};
 use crate::steer::Talk;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::io::Write as _;
 
 fn task(prompts: &[&str]) -> Value {
     let call = |prompt: &&str| json!({"name": "task", "args": {"description": "a part", "prompt": prompt, "subagent_type": "general"}});
@@ -363,6 +364,40 @@ fn the_end_of_a_subagent_in_the_background_is_a_turn_of_its_own_in_a_session_tha
 }
 
 #[test]
+fn a_stricter_mode_holds_for_subagents_at_work_between_turns_and_for_those_that_wait_for_a_place() {
+    let prompts = ["part a", "part b", "part c", "part d", "part e"];
+    let mut script = vec![in_background(&prompts), json!({"text": "They are at work."})];
+    for part in prompts {
+        // The fifth waits for one of the four places.
+        if part != "part e" {
+            script.push(bash(part, "until [ -e go ]; do sleep 0.02; done"));
+        }
+        script.push(bash(part, "touch made"));
+        script.push(json!({"of": part, "text": "It is made."}));
+    }
+    script.push(json!({"text": "heard", "repeat": true}));
+    let stage = Stage::new(Value::Array(script));
+    let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
+    let mut command = stage.run_command(&["--input-format", "stream-json", "go"]);
+    let stdio = std::process::Stdio::piped;
+    let mut run = command.stdin(stdio()).stdout(log).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut input = run.stdin.take().unwrap();
+    until("the first turn is over", || stage.printed().contains(r#""type":"turn_ended""#));
+    let four = || {
+        let journals = children(&stage.journal_of("last"));
+        journals.iter().filter(|child| kinds(&stage.journal_of(child), "call_started") == 1).count() == 4
+    };
+    until("four are at work", four);
+    writeln!(input, r#"{{"do":"configure","mode":"plan"}}"#).unwrap();
+    until("the mode is on record", || stage.printed().contains("settings_changed"));
+    stage.workspace.write("go", "");
+    until("all five are over", || ends(&stage.journal_of("last")).len() == 5);
+    drop(input);
+    assert!(run.wait().unwrap().success());
+    assert!(!stage.workspace.path().join("made").exists(), "nothing is made while a plan is made");
+}
+
+#[test]
 fn the_model_looks_at_a_subagent_in_the_background_and_stops_it() {
     let stage = Stage::new(json!([
         in_background(&["never end"]),
@@ -552,6 +587,35 @@ fn a_subagent_in_a_worktree_changes_none_of_its_callers_files_and_the_worktree_i
     // The caller's undo leaves it alone.
     drop(Ran::of(stage.piton(&["undo"])));
     assert!(folder.join("new.txt").exists());
+}
+
+#[test]
+fn what_a_subagent_leaves_in_its_worktree_runs_no_program_of_its_outside_the_sandbox() {
+    // A repository in a folder that looks like a bare one, whose filter git runs when it looks at the files.
+    let evil = "mkdir -p b/objects b/refs; echo 'ref: refs/heads/master' > b/HEAD; git init -q b/inner; cd b/inner; \
+                git config user.name a; git config user.email a@b; echo '* filter=z' > .gitattributes; echo s > s; git add .; \
+                git commit -qm s; H=$(git rev-parse HEAD); git config filter.z.clean 'id > OUT; cat'; sleep 1.1; touch s; cd ../..; \
+                git update-index --add --cacheinfo 160000,$H,b/inner; echo done";
+    let outside = tempfile::tempdir().unwrap();
+    let (pwned, filtered) = (outside.path().join("pwned"), outside.path().join("filtered"));
+    let command = evil.replace("OUT", &pwned.to_string_lossy());
+    let stage = Stage::new(json!([
+        in_worktree("leave it there"),
+        {"of": "leave it there", "tools": [{"name": "bash", "args": {"command": command}}]},
+        {"of": "leave it there", "text": "It is left."},
+        {"text": "over"},
+    ]))
+    .with_files([("a.txt", "one\n")]);
+    git(&stage, &["init", "-q", "-b", "main"]);
+    git(&stage, &["add", "a.txt"]);
+    git(&stage, &["commit", "-qm", "first"]);
+    // A filter of the repository runs where the model's commands do, and not when the worktree is made.
+    git(&stage, &["config", "filter.y.smudge", &format!("touch {}; cat", filtered.display())]);
+    stage.workspace.write(".git/info/attributes", "* filter=y\n");
+    let ran = stage.run(&["go"]).expect_code(0);
+    let outcome = ran.outcomes().remove(0);
+    assert!(outcome["text"].as_str().unwrap().contains("[worktree:"), "{outcome}");
+    assert!(!pwned.exists() && !filtered.exists(), "a program of the repository ran outside");
 }
 
 #[test]
@@ -814,7 +878,11 @@ fn export_import_search_cost_and_trace_take_the_subagents_along() {
     let child = all.iter().find(|id| **id != root).unwrap().clone();
     // Search: the words are the subagent's.
     assert_eq!(listed(&["--search", "marmot"])[0]["id"], json!(root));
-    assert_eq!(ids(&["--search", "marmot"]), [child.clone()], "with --tree each session is searched by itself");
+    assert_eq!(
+        ids(&["--search", "marmot"]),
+        std::slice::from_ref(&child),
+        "with --tree each session is searched by itself"
+    );
     assert!(listed(&["--search", "marmot nowhere"]).is_empty());
     // Cost and trace.
     let bills = Ran::of(stage.piton(&["session", "cost", &root, "--tree", "--json"])).expect_code(0).events();

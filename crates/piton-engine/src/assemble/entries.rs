@@ -280,7 +280,9 @@ fn of_tables<E: Entry>(below: &Path, names: &[&str], reads: &dyn Fn(Program) -> 
     }
     for file in names.iter().map(|name| below.join(name)) {
         let at = |part| At { folder: below.to_owned(), file: file.clone(), part };
-        match opencode::entries(&file, E::PLACES.tables) {
+        // A repository names files of its own, and none of the user's.
+        let within = (names == opencode::OF_REPOSITORY).then_some(below);
+        match opencode::entries(&file, E::PLACES.tables, within) {
             None => {}
             Some(Ok(entries)) => {
                 all.extend(entries.into_iter().map(|(name, text)| Candidate { at: at(Some(name)), text }));

@@ -19,8 +19,9 @@ const FILE_BYTES: usize = 100_000;
 /// An entry by its name: its JSON, or what is wrong with it.
 pub(super) type NamedEntry = (String, Result<String, String>);
 
-/// The entries of a table, each by its name, as JSON of which files are a part that it refers to. `None`: there is no such file.
-pub(super) fn entries(file: &Path, tables: &[&str]) -> Option<Result<Vec<NamedEntry>, String>> {
+/// The entries of a table, each by its name, as JSON of which files are a part that it refers to: where `within` is given, files in
+/// there. `None`: there is no such file.
+pub(super) fn entries(file: &Path, tables: &[&str], within: Option<&Path>) -> Option<Result<Vec<NamedEntry>, String>> {
     let text = match regular::text(file, SETTINGS_BYTES) {
         Ok(text) => text,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return None,
@@ -34,21 +35,31 @@ pub(super) fn entries(file: &Path, tables: &[&str]) -> Option<Result<Vec<NamedEn
     let of_table = tables.iter().filter_map(|table| said[table].as_object()).flatten();
     let entry = |(name, value): (&String, &Value)| {
         let mut value = value.clone();
-        let filled = fill(&mut value, folder).map(|()| value.to_string());
+        let filled = fill(&mut value, folder, within).map(|()| value.to_string());
         (name.clone(), filled)
     };
     Some(Ok(of_table.map(entry).collect()))
 }
 
 /// Puts the text of files in the place of `{file:PATH}`.
-fn fill(value: &mut Value, folder: &Path) -> Result<(), String> {
+fn fill(value: &mut Value, folder: &Path, within: Option<&Path>) -> Result<(), String> {
     let Value::Object(fields) = value else { return Ok(()) };
     for field in ["prompt", "template"] {
         let Some(Value::String(text)) = fields.get_mut(field) else { continue };
         let Some((before, rest)) = text.split_once("{file:") else { continue };
         let Some((path, after)) = rest.split_once('}') else { continue };
         let path: PathBuf = folder.join(path.trim());
-        let words = regular::text(&path, FILE_BYTES).map_err(|error| format!("{}: {error}", path.display()))?;
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        if let Some(within) = within {
+            let real = path.canonicalize().map_err(failed)?;
+            if !real.starts_with(within.canonicalize().map_err(failed)?) {
+                return Err(format!(
+                    "{} is no file of the repository, and a repository reads no other",
+                    path.display()
+                ));
+            }
+        }
+        let words = regular::text(&path, FILE_BYTES).map_err(failed)?;
         *text = format!("{before}{}{after}", words.trim_end());
     }
     Ok(())

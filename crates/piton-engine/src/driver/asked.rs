@@ -158,7 +158,6 @@ impl Driver {
 
     fn pause_for(&mut self, paused: bool, asker: &Asker) {
         self.pause(paused);
-        self.services.tree.nursery.ask_all(&if paused { Request::Pause {} } else { Request::Continue {} });
         asker.tell(Reply::State { paused });
     }
 

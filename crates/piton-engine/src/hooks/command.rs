@@ -16,6 +16,7 @@ use piton_core::todo::{self, TodoStatus};
 use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -25,7 +26,12 @@ pub struct CommandHook {
     name: String,
     env: Env,
     has_run: AtomicBool,
+    /// Why it must not run now, where it says so.
+    guard: Option<Guard>,
 }
+
+/// Looks, before each run of a hook, whether there is a reason against it. May block its thread.
+pub(crate) type Guard = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// What a command's end came to.
 enum Said {
@@ -40,7 +46,13 @@ enum Said {
 impl CommandHook {
     /// A hook that runs this command with this environment and nothing else in it.
     pub fn new(handler: Handler, env: Env) -> Self {
-        Self { name: handler.summary(), handler, env, has_run: AtomicBool::new(false) }
+        Self { name: handler.summary(), handler, env, has_run: AtomicBool::new(false), guard: None }
+    }
+
+    /// The same, and before each run this is asked.
+    pub(crate) fn guarded(mut self, guard: Option<Guard>) -> Self {
+        self.guard = guard;
+        self
     }
 
     /// Runs the command, if it is for this. `names`: what its matcher is compared with.
@@ -57,6 +69,11 @@ impl CommandHook {
     }
 
     async fn tell(&self, event: HookEvent, cx: &HookContext, more: Value) -> HookResult<Option<Said>> {
+        if let Some(guard) = self.guard.clone()
+            && let Some(why) = tokio::task::spawn_blocking(move || guard()).await?
+        {
+            return Err(HookError(why));
+        }
         let input = wire::common(event, cx, more).to_string();
         let command = self.command(&cx.workspace);
         if self.handler.is_async {
