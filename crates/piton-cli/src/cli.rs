@@ -257,6 +257,12 @@ pub(crate) struct RunArgs {
     /// In a conversation, use the whole screen instead of the scrollback
     #[arg(long, conflicts_with = "screen_reader", help_heading = OUTPUT)]
     pub(crate) full: bool,
+    /// Take a conversation over from the process that started this one, as JSON says (Piton's own use)
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub(crate) take_over: Option<String>,
+    /// All of this as it was typed, for a process that takes the conversation over.
+    #[arg(skip)]
+    pub(crate) typed: Vec<OsString>,
 }
 
 /// Flags that are settings: the topmost layer of the configuration.
@@ -661,7 +667,10 @@ pub(crate) enum SessionCommand {
         /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
-        /// Print one JSON object
+        /// Show each subagent's session as well
+        #[arg(long)]
+        tree: bool,
+        /// Print one JSON object, or one for each session
         #[arg(long)]
         json: bool,
     },
@@ -921,6 +930,9 @@ pub(crate) struct TraceArgs {
     /// Show only this step
     #[arg(long, value_name = "N")]
     pub(crate) step: Option<u32>,
+    /// Show the steps of its subagents as well
+    #[arg(long, conflicts_with_all = ["step", "otlp"])]
+    pub(crate) tree: bool,
     /// Print one JSON object per step
     #[arg(long)]
     pub(crate) json: bool,
@@ -935,6 +947,9 @@ pub(crate) struct ModelsArgs {
     /// Update context windows and prices from this file or URL (in the format of models.jsonl) and store them
     #[arg(long, value_name = "FILE|URL")]
     pub(crate) refresh: Option<String>,
+    /// Also list the models of providers that you have no key for, from the catalogue
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Print one JSON object per model
     #[arg(long)]
     pub(crate) json: bool,

@@ -14,7 +14,7 @@ use piton_core::inquiry::{self, Inquiry, InquiryOption, InquiryQuestion};
 use piton_core::limits::{INQUIRY_OPTION_CHARS, INQUIRY_OPTIONS, INQUIRY_QUESTIONS, INQUIRY_TEXT_CHARS};
 use piton_core::question::{Decision, Question};
 use piton_tools::servers::{Elicitation, ElicitationAnswer, ServerClient};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,11 +24,14 @@ use tokio_util::sync::CancellationToken;
 
 /// How often it is looked whether somebody is there who can answer.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Questions of one call that reach a person; the others are declined.
+const MOST_QUESTIONS: u32 = 8;
 /// How often a person is asked again whose answer does not fit.
 const ROUNDS: usize = 3;
 /// The answer by which a person says that they have opened an address.
 const OPENED: &str = "I have opened it";
-const NOT_OPENED: &str = "no";
+/// The other answer.
+const NO: &str = "no";
 
 /// The questions of servers that are open in a session.
 #[derive(Debug, Default)]
@@ -72,6 +75,8 @@ pub(crate) struct CallClient {
     pub(crate) attendance: Attendance,
     /// Cancelled when the call shall stop.
     pub(crate) stop: CancellationToken,
+    /// What the server wanted to know, and how often somebody was asked for it.
+    questions: AtomicU32,
     asked: AtomicU32,
 }
 
@@ -100,7 +105,7 @@ impl CallClient {
         attendance: Attendance,
         stop: CancellationToken,
     ) -> Self {
-        Self { call, bus, open, inbox, attendance, stop, asked: AtomicU32::new(0) }
+        Self { call, bus, open, inbox, attendance, stop, questions: AtomicU32::new(0), asked: AtomicU32::new(0) }
     }
 
     fn is_attended(&self) -> bool {
@@ -153,6 +158,7 @@ impl CallClient {
             let question = form.question(server, message, again.take());
             match self.ask(question).await {
                 None => return ElicitationAnswer::Cancel,
+                Some(Decision::Answered(answers)) if form.is_refused(&answers) => return ElicitationAnswer::Decline,
                 Some(Decision::Answered(answers)) => match form.read(&inquiry::cleaned(&answers)) {
                     Ok(values) => return ElicitationAnswer::Accept(values),
                     Err(why) => again = Some(why),
@@ -176,7 +182,7 @@ impl CallClient {
         let question = InquiryQuestion {
             header: header(server),
             question: text,
-            options: vec![option(OPENED), option(NOT_OPENED)],
+            options: vec![option(OPENED), option(NO)],
             ..InquiryQuestion::default()
         };
         let inquiry = Inquiry { questions: vec![question], seconds: None, plan: None };
@@ -196,6 +202,9 @@ impl ServerClient for CallClient {
     async fn elicit(&self, server: &str, elicitation: Elicitation) -> Option<ElicitationAnswer> {
         if !self.is_attended() {
             return None;
+        }
+        if self.questions.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS {
+            return Some(ElicitationAnswer::Decline);
         }
         Some(match elicitation {
             Elicitation::Form { message, schema } => self.form(server, &message, &schema).await,
@@ -253,7 +262,7 @@ impl Form {
         // A form without fields asks whether to go on.
         if questions.is_empty() {
             let option = |label: &str| InquiryOption { label: label.to_owned(), description: String::new() };
-            let options = vec![option("yes"), option("no")];
+            let options = vec![option("yes"), option(NO)];
             questions.push(InquiryQuestion { question: "Go on?".to_owned(), options, ..InquiryQuestion::default() });
         }
         questions[0].header = header(server);
@@ -262,11 +271,13 @@ impl Form {
         Question::inquire(Inquiry { questions, seconds: None, plan: None }, [])
     }
 
+    /// Whether it only asks whether to go on, and the answer is no.
+    fn is_refused(&self, answers: &[Vec<String>]) -> bool {
+        let said = answers.iter().flatten().next();
+        self.0.is_empty() && said.is_some_and(|word| word.trim().eq_ignore_ascii_case(NO))
+    }
+
     fn read(&self, answers: &[Vec<String>]) -> Result<Value, String> {
-        if self.0.is_empty() {
-            let said = answers.first().and_then(|words| words.first()).map(|word| word.to_lowercase());
-            return if said.as_deref() == Some("no") { Err("answer no by refusing".to_owned()) } else { Ok(json!({})) };
-        }
         let mut values = Map::new();
         for (at, field) in self.0.iter().enumerate() {
             let said = answers.get(at).filter(|words| !words.is_empty()).unwrap_or(&field.question.default);
@@ -385,6 +396,7 @@ fn cut(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn form(schema: &Value) -> Form {
         Form::of(schema).expect("a form")

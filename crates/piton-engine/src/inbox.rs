@@ -28,6 +28,8 @@ pub(crate) enum Asked {
     Record(Vec<Event>, oneshot::Sender<()>),
     /// Leave, without stopping anything, once every client of this process has its answer.
     LeaveWhenAnswered,
+    /// Start nothing more, and tell when another process can go on without a loss.
+    HandOver(oneshot::Sender<()>),
     /// Stop what runs, and leave.
     Close,
 }
@@ -113,6 +115,11 @@ impl Requests {
         self.0.recv().await
     }
 
+    /// Whether every client is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
     /// What has been asked already.
     pub(crate) fn waiting(&mut self) -> Option<Asked> {
         self.0.try_recv().ok()
@@ -124,7 +131,7 @@ impl Requests {
         let unread = std::iter::from_fn(|| self.0.try_recv().ok());
         let asker = |asked| match asked {
             Asked::Request(_, asker) => Some(asker),
-            Asked::Close | Asked::LeaveWhenAnswered | Asked::Record(..) => None,
+            Asked::Close | Asked::LeaveWhenAnswered | Asked::HandOver(_) | Asked::Record(..) => None,
         };
         unread.filter_map(asker).collect()
     }
@@ -144,6 +151,8 @@ pub(crate) struct Askers {
     recorded: Vec<oneshot::Sender<()>>,
     /// Who waits for the end of a command of their own.
     commands: Vec<(CallId, Asker)>,
+    /// Who waits until another process can go on.
+    handing_over: Option<oneshot::Sender<()>>,
     stay: Stay,
 }
 
@@ -211,6 +220,24 @@ impl Askers {
     /// Waits for the end of this command.
     pub(crate) fn wait_for_command(&mut self, call: CallId, asker: Asker) {
         self.commands.push((call, asker));
+    }
+
+    /// Waits until another process can go on with the session.
+    pub(crate) fn wait_to_hand_over(&mut self, done: oneshot::Sender<()>) {
+        self.handing_over = Some(done);
+    }
+
+    /// Whether somebody does.
+    pub(crate) fn hand_over(&self) -> bool {
+        self.handing_over.is_some()
+    }
+
+    /// Another process can.
+    pub(crate) fn tell_handed_over(&mut self) {
+        if let Some(done) = self.handing_over.take() {
+            // Who wanted it may have thought better of it.
+            let _ = done.send(());
+        }
     }
 
     /// How many are waited for.
@@ -291,6 +318,7 @@ impl Askers {
     pub(crate) fn break_off(&mut self, error: &Arc<StoreError>) {
         // Who hears nothing knows that nothing is on record.
         self.recorded.clear();
+        self.handing_over = None;
         let ended = self.ended.drain(..).map(|(waiter, _)| waiter.asker);
         let owed = self.owed.drain(..).map(|(asker, _)| asker);
         let commands = self.commands.drain(..).map(|(_, asker)| asker);
@@ -312,5 +340,6 @@ impl Askers {
         self.waiting.clear();
         self.commands.clear();
         self.compacting = None;
+        self.handing_over = None;
     }
 }

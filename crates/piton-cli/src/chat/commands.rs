@@ -15,6 +15,7 @@ use piton_engine::agents::Agent;
 use piton_engine::assemble::entries::State;
 use piton_engine::assemble::scope::Scope as Place;
 use piton_engine::assemble::{self, agents, commands, skills};
+use piton_engine::context::NAMES;
 use piton_tui::commands::Command;
 use piton_tui::face::Input;
 use piton_tui::picker::{Item, Purpose};
@@ -23,6 +24,8 @@ use piton_tui::rewind::{Changed, Turn};
 use std::collections::BTreeMap;
 use std::io::Write;
 
+/// Marks a model that cannot be asked yet.
+const NO_KEY: &str = "✗ no key";
 /// Turns of which it is counted what they changed, the newest.
 const MOST_COUNTED: usize = 200;
 
@@ -184,19 +187,25 @@ impl Chat<'_> {
 
     async fn pick_model(&mut self) {
         self.note("asking which models there are …");
-        let listed = self.printed(&["models", "--json"]).await;
+        let listed = self.printed(&["models", "--all", "--json"]).await;
         let item = |line: &str| {
             let line: serde_json::Value = serde_json::from_str(line).ok()?;
             let name = line["model"].as_str()?.to_owned();
             let window = line["window_tokens"].as_u64().map(|tokens| format!("{}k tokens", tokens / 1000));
+            let is_missing = line["key_missing"].as_bool() == Some(true);
+            let mark = is_missing.then(|| NO_KEY.to_owned());
+            let login =
+                is_missing.then(|| format!("piton auth login {}", line["provider"].as_str().unwrap_or_default()));
             let key = line["key"].as_str().map(|key| format!("key from {key}"));
             let price = price(&line["known"]["price"]);
-            let detail = [window, price, key].into_iter().flatten().collect::<Vec<_>>().join(" · ");
-            Some(Item { label: name.clone(), detail, value: name })
+            let has_key = key.is_some();
+            let detail = [mark, window, price, key, login].into_iter().flatten().collect::<Vec<_>>().join(" · ");
+            Some(((is_missing, !has_key), Item { label: name.clone(), detail, value: name }))
         };
-        let mut items: Vec<Item> = listed.lines().filter_map(item).collect();
-        // Those that can be asked stand first.
-        items.sort_by_key(|item| !item.detail.contains("key from"));
+        let mut items: Vec<((bool, bool), Item)> = listed.lines().filter_map(item).collect();
+        // Models with a key come first, those that need one last.
+        items.sort_by_key(|(place, _)| *place);
+        let items: Vec<Item> = items.into_iter().map(|(_, item)| item).collect();
         if items.is_empty() {
             return self.warn("no provider with a key and no local server answered; /doctor says more");
         }
@@ -294,7 +303,10 @@ impl Chat<'_> {
         if words.is_empty() {
             return;
         }
-        let path = self.folder().join("AGENTS.md");
+        // Of several files of a folder the first counts: another one would switch off what is there.
+        let there = NAMES.iter().find(|name| self.folder().join(name).is_file());
+        let name = there.unwrap_or(&NAMES[0]);
+        let path = self.folder().join(name);
         let written = (|| {
             let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
             let is_mid_line = std::fs::read(&path)?.last().is_some_and(|byte| *byte != b'\n');
@@ -302,7 +314,7 @@ impl Chat<'_> {
         })();
         match written.with_context(|| format!("cannot write to {}", path.display())) {
             Ok(()) => {
-                self.note(format!("noted in {}/AGENTS.md: it counts from the next session on", self.folder_short()));
+                self.note(format!("noted in {}/{name}: it counts from the next session on", self.folder_short()));
             }
             Err(error) => self.fail(&error),
         }

@@ -13,6 +13,7 @@ use piton_core::client::{Closed, Prompt, Published, Request};
 use piton_core::configure::{BUILD, Configure};
 use piton_core::event::Event;
 use piton_core::ids::SessionId;
+use piton_core::permission::PermissionMode;
 use piton_core::task::over;
 use piton_engine::engine::{Handle, Resumed, Settings, Subscription};
 use piton_tui::face::{Facts, Input};
@@ -52,6 +53,7 @@ impl<'a> Chat<'a> {
         }
         self.recall().await;
         self.offer_commands();
+        self.offer_sessions();
         if picks {
             self.pick_session();
         }
@@ -97,6 +99,7 @@ impl<'a> Chat<'a> {
     pub(super) fn know(&mut self, settings: &Settings) {
         self.facts = facts_of(settings, &self.facts);
         self.servers = settings.tools.servers().cloned();
+        self.sandbox.clone_from(&settings.sandbox);
         self.tell_facts();
     }
 
@@ -182,6 +185,7 @@ impl<'a> Chat<'a> {
                     let ready = prepared(&self.place, &mut self.wishes, self.engine, self.around).await?;
                     self.facts = facts_of(&ready.settings, &self.facts);
                     self.servers = ready.settings.tools.servers().cloned();
+                    self.sandbox.clone_from(&ready.settings.sandbox);
                     ready.open(self.engine, &mut upkeep).await?
                 }
             };
@@ -199,7 +203,8 @@ impl<'a> Chat<'a> {
         self.tell_facts();
         let shown = if is_new { String::new() } else { print::short_id(id.as_str()).to_owned() };
         self.terminal.tell(Input::Session { id: shown });
-        let mut feed = session.subscribe(1);
+        let next = if is_new { None } else { self.tell_recent(&session).await? };
+        let mut feed = session.subscribe(next.unwrap_or(1));
         feed.attend(true);
         for grant in session.grants() {
             self.note(format!("{} is allowed in this session (/permissions)", grant.rule));
@@ -207,7 +212,11 @@ impl<'a> Chat<'a> {
         if session.resumed() == Resumed::MidTurn && session.elsewhere().is_none() {
             self.note("its last turn was cut off: /continue goes on with it, and so does what you say next");
         }
-        self.open = Some(Open { session, feed, upkeep });
+        (self.open, self.hands_over) = (Some(Open { session, feed, upkeep }), false);
+        // A mode that a person chose is the session's, whoever resumes it. `--yes` is for one run.
+        if let Some(mode) = self.wishes.mode.filter(|mode| is_new && *mode != PermissionMode::Auto) {
+            self.ask(Request::Configure(Configure { mode: Some(mode), ..Configure::default() }), About::Else);
+        }
         Ok(())
     }
 
@@ -233,6 +242,7 @@ impl<'a> Chat<'a> {
         self.place = Place::New(self.folder().to_owned());
         self.wishes.had = Configure::default();
         self.terminal.tell(Input::Session { id: String::new() });
+        self.offer_sessions();
         if self.assemble().await {
             self.note("a new session begins with what you say next");
         }

@@ -101,9 +101,10 @@ impl Event {
 
     fn each_text_of_user(&mut self, see: &mut See<'_>) {
         match self {
-            Self::UserSpoke { message: _, parts, delivery: _, typed } => {
+            Self::UserSpoke { message: _, parts, delivery: _, typed, allows } => {
                 each_part(parts, World, see);
                 each(typed, World, see);
+                each(allows, World, see);
             }
             Self::UserRan { call: _, command, keep_from_model: _, turn: _, snapshot: _, message: _ } => {
                 see(Model, None, command);
@@ -325,7 +326,7 @@ fn asked(question: &mut Question, see: &mut See<'_>) {
 
 fn inquired(inquiry: &mut Inquiry, see: &mut See<'_>) {
     let Inquiry { questions, seconds: _, plan } = inquiry;
-    for ProposedPlan { text, file } in plan.iter_mut().map(|plan| &mut **plan) {
+    for ProposedPlan { text, file, changed: _ } in plan.iter_mut().map(|plan| &mut **plan) {
         see(World, None, text);
         file.iter_mut().for_each(|file| see(World, None, file));
     }

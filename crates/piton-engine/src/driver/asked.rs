@@ -6,9 +6,10 @@ use crate::error::{EngineError, ShellError};
 use crate::hosts::HostAsk;
 use crate::inbox::{Asked, Asker};
 use crate::jobs::{Called, Key, SideJob, UserMessage, Writer, answer, fork, host_asked, host_judged, may_run, title};
+use piton_core::call::Resume;
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
-use piton_core::ids::{MessageId, Seq, SessionId};
+use piton_core::ids::{CallId, MessageId, Seq, SessionId};
 use piton_core::permission::{Action, Rules};
 use piton_core::question::{Decision, Lasting};
 use piton_core::secrets::Depth;
@@ -28,6 +29,10 @@ impl Driver {
                 self.askers.tell_call_when_durable(done);
             }
             Asked::LeaveWhenAnswered => self.leave_when_answered(),
+            Asked::HandOver(done) => {
+                self.pause(true);
+                self.askers.wait_to_hand_over(done);
+            }
             Asked::Close => {
                 self.pause(false);
                 self.stage = Stage::Closing;
@@ -76,6 +81,7 @@ impl Driver {
                 let task = fork(at, asker, &self.context());
                 self.jobs.put_ready(Key::Side(SideJob::Fork), task);
             }
+            Request::Subagent { session, request } => self.ask_subagent(session, *request, asker),
             Request::Look {} => asker.tell(Reply::Seen(Box::new(self.services.bus.now()))),
             unknown => asker.refuse(EngineError::Unknown(format!("{unknown:?}"))),
         }
@@ -124,8 +130,10 @@ impl Driver {
         if prompt.delivery == When::Interrupt {
             self.cancel(Canceller::User);
         }
-        let called =
-            prompt.command.clone().map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None }));
+        let called = prompt
+            .command
+            .clone()
+            .map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None, made: 0, allows: Vec::new() }));
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
         self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery, called }, wait, asker });
     }
@@ -155,8 +163,25 @@ impl Driver {
 
     fn pause_for(&mut self, paused: bool, asker: &Asker) {
         self.pause(paused);
-        self.services.tree.nursery.ask_all(&if paused { Request::Pause {} } else { Request::Continue {} });
         asker.tell(Reply::State { paused });
+    }
+
+    /// Tells who wants to hand the session over when that loses nothing: all is durable, nothing new is started, and what is under way
+    /// is found again or not missed by whoever goes on. That is a kill at a good moment.
+    pub(super) fn hand_over(&mut self) {
+        let is_held = self.stage == Stage::Paused || self.session.is_at_rest();
+        if !self.askers.hand_over() || !is_held {
+            return;
+        }
+        let session = &self.session;
+        let is_found_again = |call: &CallId| {
+            let resume = session.effects(call).map_or(Resume::Never, |effects| effects.resume);
+            // What only reads is over in a moment.
+            matches!(resume, Resume::Reattach | Resume::Keyed)
+        };
+        if self.jobs.may_be_abandoned(is_found_again) {
+            self.askers.tell_handed_over();
+        }
     }
 
     /// A command wants to reach a host. Where nobody can be asked it is told no at once.
@@ -235,6 +260,28 @@ impl Driver {
                 }
                 Err(error) => asker.refuse(error),
             }
+        });
+    }
+
+    /// Passes on what is for one session of the tree. Which of the subagents lead to it, only they know.
+    fn ask_subagent(&mut self, session: SessionId, request: Request, asker: Asker) {
+        if session == *self.session.id() {
+            return self.obey(request, asker);
+        }
+        if !matches!(request, Request::Answer(_) | Request::Cancel {} | Request::Unqueue { .. }) {
+            return asker.refuse(EngineError::NotForSubagents);
+        }
+        let ways = self.services.tree.nursery.ask_towards(&session, request);
+        tokio::spawn(async move {
+            for mut asking in ways {
+                match asking.next().await {
+                    Ok(reply) => return asker.tell(reply),
+                    // It has ended meanwhile, or is not at work there.
+                    Err(EngineError::NotAtWork(_) | EngineError::Closed) => {}
+                    Err(error) => return asker.refuse(error),
+                }
+            }
+            asker.refuse(EngineError::NotAtWork(session));
         });
     }
 

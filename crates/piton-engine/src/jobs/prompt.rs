@@ -11,6 +11,7 @@ use crate::context::{Instructions, Notes, References, Resolved};
 use crate::error::EngineError;
 use crate::hooks::Gated;
 use crate::inbox::Asker;
+use crate::store::Stored;
 use piton_core::event::{Delivery, Event, Given};
 use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
@@ -32,7 +33,7 @@ pub(crate) struct UserMessage {
     pub(crate) id: MessageId,
     pub(crate) parts: Vec<Part>,
     pub(crate) delivery: Delivery,
-    /// The command that makes the first part.
+    /// The command that makes the first parts.
     pub(crate) called: Option<Box<Called>>,
 }
 
@@ -45,7 +46,7 @@ impl UserMessage {
     /// Its parts as they were typed, whatever a command makes of them.
     pub(crate) fn as_said(&self) -> Vec<Part> {
         let typed = self.called.as_ref().map(|called| Part::text(called.typed()));
-        let made = usize::from(self.called.as_ref().is_some_and(|called| called.text.is_some()));
+        let made = self.called.as_ref().map_or(0, |called| called.made);
         typed.into_iter().chain(self.parts.iter().skip(made).cloned()).collect()
     }
 }
@@ -58,6 +59,10 @@ pub(crate) struct Called {
     pub(crate) words: String,
     /// What its template says itself, without what its commands print, once it has made words: in it alone `@` refers to files.
     pub(crate) text: Option<String>,
+    /// How many parts it has made.
+    pub(crate) made: usize,
+    /// What it allows until its turn ends, as rules, once it has made words.
+    pub(crate) allows: Vec<String>,
 }
 
 impl Called {
@@ -74,6 +79,7 @@ struct Reader {
     references: References,
     files: Arc<dyn Files>,
     servers: Option<Arc<dyn Servers>>,
+    stored: Stored,
     is_new_here: bool,
     shares_runtime: bool,
 }
@@ -150,6 +156,7 @@ fn reader(cx: &JobContext<'_>) -> Reader {
         },
         files: Arc::clone(&cx.services.files),
         servers: settings.tools.servers().cloned(),
+        stored: cx.services.stored.clone(),
         is_new_here,
         shares_runtime: settings.shares_runtime,
     }
@@ -176,7 +183,7 @@ impl Reader {
         read.map_err(|_| unreadable(PANICKED))
     }
 
-    /// The resources of servers that it refers to.
+    /// The resources of servers and the sessions that it refers to.
     async fn resources(&self, message: &UserMessage) -> Resolved {
         let text = match message.called.as_ref().and_then(|called| called.text.as_deref()) {
             Some(text) => Some(text),
@@ -185,20 +192,25 @@ impl Reader {
                 _ => None,
             }),
         };
-        match (text, &self.servers) {
-            (Some(text), Some(servers)) => self.references.resources(text, &**servers).await,
-            _ => Resolved::default(),
+        let Some(text) = text else { return Resolved::default() };
+        let mut found = self.references.sessions(text, self.stored.id(), &**self.stored.store()).await;
+        if let Some(servers) = &self.servers {
+            let Resolved { parts, items } = self.references.resources(text, &**servers).await;
+            found.parts.extend(parts);
+            found.items.extend(items);
         }
+        found
     }
 
     /// The same on this thread, with resources that were read. The first words in a workspace come with what is to be known there.
     fn read_now(self, message: UserMessage, resources: Resolved) -> Vec<Event> {
         let UserMessage { id: message, parts: said, delivery, called } = message;
         let typed = called.as_ref().map(|called| called.typed());
+        let allows = called.as_ref().map(|called| called.allows.clone()).unwrap_or_default();
         let own = called.and_then(|called| called.text).map(|text| vec![Part::text(text)]);
         let own = own.as_ref().unwrap_or(&said);
         if !self.is_new_here && !refers(own) {
-            return vec![Event::UserSpoke { message, parts: said, delivery, typed }];
+            return vec![Event::UserSpoke { message, parts: said, delivery, typed, allows }];
         }
         let start = Notes::at_start(
             self.environment.as_deref(),
@@ -210,7 +222,7 @@ impl Reader {
         let items: Vec<Given> = [start.items.clone(), found.items, resources.items].concat();
         let given = (!items.is_empty()).then_some(Event::ContextGiven { items });
         let parts = start.parts().chain(said).chain(found.parts).chain(resources.parts).collect();
-        given.into_iter().chain([Event::UserSpoke { message, parts, delivery, typed }]).collect()
+        given.into_iter().chain([Event::UserSpoke { message, parts, delivery, typed, allows }]).collect()
     }
 }
 

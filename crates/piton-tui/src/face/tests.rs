@@ -289,6 +289,17 @@ fn a_slash_offers_commands_and_tab_completes_them() {
     assert_eq!(seat.face.keys.name_of(Action::Details), "Ctrl-O");
 }
 
+#[test]
+fn enter_completes_a_mistyped_command_and_carries_it_out_only_when_it_is_pressed_again() {
+    let carried_out = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Command { .. }));
+    let mut seat = Seat::new(80, 24);
+    seat.types("/exprt");
+    assert!(seat.screen().contains("▸ /export"), "{}", seat.screen());
+    assert!(!carried_out(&seat.key(KeyCode::Enter)), "{}", seat.screen());
+    assert!(seat.screen().contains("› /export"), "{}", seat.screen());
+    assert!(carried_out(&seat.key(KeyCode::Enter)));
+}
+
 /// What a session tells, in order.
 #[derive(Default)]
 struct Told {
@@ -314,6 +325,7 @@ impl Told {
             parts: vec![Part::text(words)],
             delivery: Delivery::Steer,
             typed: None,
+            allows: Vec::new(),
         });
         let policy = Box::new(Policy::piton());
         let (model, fallbacks) = ("fake/model".to_owned(), vec![]);
