@@ -263,9 +263,12 @@ impl From<Want> for Action {
 
 impl Class {
     fn of(ask: &Ask<'_>, access: &Access) -> Self {
-        // The depth of the deepest of these folders that contains the path; 0 if none does.
+        // The depth of the deepest of these folders that contains the path, or may contain it; 0 if none does.
         let depth = |path: &str, roots: &[String]| {
-            let depth = |root: &String| Path::new(path).starts_with(root).then(|| Path::new(root).components().count());
+            let holds = |root: &String| {
+                Path::new(path).starts_with(root) || path.contains(['*', '?', '[']) && pattern::may_lie_at(path, root)
+            };
+            let depth = |root: &String| holds(root).then(|| Path::new(root).components().count());
             roots.iter().filter_map(depth).max().unwrap_or_default()
         };
         let Reach { read, never, .. } = ask.reach;
@@ -305,6 +308,11 @@ impl Class {
             Access::Write(path) if ask.is_protected(path) => Self::Protected,
             Access::Write(_) if ask.has_commands() => Self::Free,
             Access::Write(_) => Self::Edit,
+            Access::Command(part)
+                if !ask.is_of_confined_command() && part.may_open.iter().any(|path| depth(path, never) > 0) =>
+            {
+                Self::Never
+            }
             Access::Command(part) if part.is_harmless => Self::Harmless,
             Access::Command(_) | Access::Run(_) => Self::Command,
             Access::SomePath(_) if ask.is_of_confined_command() => Self::SomePath,
@@ -475,7 +483,8 @@ impl Rules {
             (Class::Protected | Class::Unconfined, _) => by_mode,
             (Class::Unknowable | Class::SomePath, _) => {
                 let is_file = matches!(access, Some(Access::SomePath(_)));
-                return (self.of_unknowable(is_file, by_mode, (mode, action)), rule.cloned());
+                let is_unheld = !ask.is_of_confined_command() && !ask.reach.never.is_empty();
+                return (self.of_unknowable((is_file, is_unheld), by_mode, (mode, action)), rule.cloned());
             }
             (_, Some(Action::Ask)) if mode == PermissionMode::Plan => by_mode.max(Want::Ask),
             (_, _) if mode == PermissionMode::Plan => by_mode,
@@ -528,10 +537,16 @@ impl Rules {
     }
 
     /// It may be just what a rule forbids: of a file that is not known, what is said of files; of a command, whatever is.
-    fn of_unknowable(&self, is_file: bool, by_mode: Want, (mode, action): (PermissionMode, Option<Action>)) -> Want {
+    fn of_unknowable(
+        &self,
+        (is_file, is_unheld): (bool, bool),
+        by_mode: Want,
+        (mode, action): (PermissionMode, Option<Action>),
+    ) -> Want {
         let is_about = |rule: &&Rule| !is_file || rule.is_about_files();
         let forbids = |rule: &Rule| rule.action == Action::Deny && rule.pattern.is_some();
-        let forbids_some = self.0.iter().filter(is_about).any(forbids);
+        // No sandbox holds it back from keys either.
+        let forbids_some = self.0.iter().filter(is_about).any(forbids) || is_file && is_unheld;
         match (mode, action) {
             (PermissionMode::Auto, _) if forbids_some => Want::Refuse,
             (PermissionMode::Ask | PermissionMode::AcceptEdits, Some(Action::Ask)) => Want::AskEachTime,
