@@ -77,21 +77,22 @@ fn why(kind: UnknowableKind) -> &'static str {
 }
 
 /// The programs of this machine, on the absolute folders of the `PATH` that commands get, without the workspace's.
-struct OnPath {
+struct OnPath<'l> {
     folders: Vec<PathBuf>,
     cwd: PathBuf,
+    look: &'l Look,
 }
 
-impl OnPath {
-    fn of(cwd: &Path, look: &Look) -> Self {
+impl<'l> OnPath<'l> {
+    fn of(cwd: &Path, look: &'l Look) -> Self {
         let path = look.env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
         let folders = std::env::split_paths(path);
         let folders = folders.filter(|folder| folder.is_absolute() && !folder.starts_with(&look.workspace));
-        Self { folders: folders.collect(), cwd: cwd.to_path_buf() }
+        Self { folders: folders.collect(), cwd: cwd.to_path_buf(), look }
     }
 }
 
-impl OnPath {
+impl OnPath<'_> {
     /// Whether a word with a path in it is not the program that is found by its name alone.
     fn is_another(&self, word: &str) -> bool {
         let Some((_, name)) = word.rsplit_once('/') else { return false };
@@ -101,7 +102,7 @@ impl OnPath {
     }
 }
 
-impl Programs for OnPath {
+impl Programs for OnPath<'_> {
     fn names(&self, word: &str) -> Vec<String> {
         let file = if word.contains('/') {
             Some(self.cwd.join(word))
@@ -112,5 +113,9 @@ impl Programs for OnPath {
         let name = |path: &Path| path.file_name().and_then(OsStr::to_str).map(ToOwned::to_owned);
         let names = [word.contains('/').then(|| name(Path::new(word))).flatten(), real.as_deref().and_then(name)];
         names.into_iter().flatten().filter(|name| name != word).collect()
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.look.env.get(OsStr::new(name)).map(|value| value.to_string_lossy().into_owned())
     }
 }
