@@ -186,7 +186,7 @@ impl Driver {
                 Asked::LeaveWhenAnswered => self.leave_when_answered(),
                 Asked::Request(request, asker) => return Some((request, asker)),
                 // No call runs yet.
-                Asked::Record(..) => {}
+                Asked::Record(..) | Asked::Afford(..) => {}
             }
         }
     }
@@ -339,6 +339,9 @@ impl Driver {
             }
             event @ (Event::CompactionFinished { .. } | Event::CompactionFailed { .. }) => {
                 self.askers.compacted(&compacted(event));
+                if let Event::CompactionFinished { .. } = event {
+                    self.offer_used_tools();
+                }
             }
             _ => {}
         }
@@ -363,6 +366,7 @@ impl Driver {
             Event::MessageFinished { .. }
             | Event::MessageCut { .. }
             | Event::ModelFailed { .. }
+            | Event::ServerSampled { .. }
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. } => {
                 kin.uses(session.id(), session.used());

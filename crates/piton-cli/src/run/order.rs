@@ -67,7 +67,8 @@ pub(crate) fn resolve(args: &RunArgs, engine: &Engine, around: &Surroundings) ->
     let wishes = wishes(args, resumed.is_some(), around)?;
     if let Some(name) = &args.command {
         // Before a session begins for it.
-        commands::is_there(name, &assemble::scope(&around.machine, &workspace, &wishes)?)?;
+        let scope = assemble::scope(&around.machine, &workspace, &wishes)?;
+        commands::is_there(name, &scope, &wishes.mcp_config)?;
     }
     let input = match args.input_format {
         InputFormat::StreamJson => Input::open(prompt),

@@ -2,7 +2,7 @@
 //! has said whether it is a text.
 
 use crate::call::{Access, BackgroundAgent, CallInput, CommandPart, Outcome, Planned};
-use crate::event::{Canceller, Event, Given, Touched, Trigger, Verdict};
+use crate::event::{Canceller, Event, Given, Sampled, Touched, Trigger, Verdict};
 use crate::hook::{Demand, HookRun, HookVerdict};
 use crate::inquiry::planning::ProposedPlan;
 use crate::inquiry::{Inquiry, InquiryOption, InquiryQuestion};
@@ -50,6 +50,11 @@ impl Event {
             | Self::EventLost {}
             | Self::ContextPruned { calls: _, to_bytes: _, tokens_before: _, tokens_after: _, suffices: _ } => {}
             Self::ApprovalVoided { subject: _, why } => see(World, None, why),
+            Self::ServerSampled { call: _, server: _, sampled } => {
+                let Sampled { model: _, prompt, answer, usage: _, cost_micros: _, at_most: _ } = &mut **sampled;
+                see(World, None, prompt);
+                see(Model, None, answer);
+            }
             Self::Todo { items } => each(items.iter_mut().map(todo), World, see),
             Self::ContextGiven { items } => items.iter_mut().for_each(|item| given(item, see)),
             Self::TurnStarted { turn: _, model: _, fallbacks: _, policy, compact_at_tokens: _ }

@@ -4,6 +4,7 @@
 //! Of several of one name the first counts, whole: flags, then the repository's files, nearest folder first, then the user's own.
 //! What is not trusted takes no name away from what is. A mistake costs the one entry that it is in.
 
+pub mod complete;
 mod file;
 pub mod import;
 mod json;

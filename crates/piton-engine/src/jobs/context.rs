@@ -201,7 +201,7 @@ impl Memory {
         Self {
             prompts,
             notes,
-            servers: ServerNotes::default(),
+            servers: ServerNotes::of(session),
             frames: Frames::of(settings, session),
             snapshot_took: Duration::MAX,
             leaves_when_answered: false,
