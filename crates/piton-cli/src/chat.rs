@@ -13,6 +13,7 @@
 mod clipboard;
 mod commands;
 mod effects;
+mod lookup;
 mod looks;
 mod pages;
 mod pictures;
@@ -47,6 +48,7 @@ use piton_core::event::{Event, Subject};
 use piton_core::hidden;
 use piton_core::message;
 use piton_engine::assemble::Wishes;
+use piton_engine::assemble::servers::complete::Offer;
 use piton_engine::engine::{Engine, EngineError, Settings};
 use piton_tools::servers::Servers;
 use piton_tools::spawn::Env;
@@ -61,6 +63,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio_util::sync::CancellationToken;
 
 /// What came of something that takes a while.
 enum Done {
@@ -72,6 +75,8 @@ enum Done {
     Counted(Vec<Turn>),
     /// What is on the clipboard was asked for.
     Pasted(Option<Clip>),
+    /// How a line may go on; nothing: another line was asked about since.
+    Offered(Option<(String, Vec<Offer>)>),
 }
 
 /// What was asked for, as far as it matters for what comes of it.
@@ -102,6 +107,8 @@ struct Chat<'a> {
     open: Option<Open<'a>>,
     /// The MCP servers of the session.
     servers: Option<Arc<dyn Servers>>,
+    /// Gives up what the servers are asked about a line.
+    looking_up: CancellationToken,
     asked: FuturesUnordered<Asking>,
     facts: Facts,
     /// The script that prints the status line.
@@ -147,6 +154,7 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<u8> {
         settings: None,
         open: None,
         servers: None,
+        looking_up: CancellationToken::new(),
         asked: FuturesUnordered::new(),
         facts: Facts { folder: home_short(&workspace, around), workspace, ..Facts::default() },
         status: status.map(|command| StatusLine::new(command, Env::new(around.machine.vars.clone()))),
@@ -262,6 +270,7 @@ impl Chat<'_> {
             }
             Done::Counted(turns) => return self.terminal.tell(Input::RewindAgain(turns)),
             Done::Pasted(clip) => return self.pasted(clip),
+            Done::Offered(offered) => return self.offered(offered),
         };
         match (about, answer) {
             (About::Plan, Ok(Reply::Planned(plan))) => self.planned(*plan),

@@ -100,6 +100,8 @@ pub enum Input {
     History(Vec<Entry>),
     /// Commands beside Piton's own.
     Commands(Vec<Command>),
+    /// What the last word of this line may become. It is no news if the person has typed on.
+    Offers(String, Vec<Item>),
     /// What stands in the place of the status line, by a script of the person's; nothing: Piton's own.
     Status(Vec<String>),
     /// Time passes.
@@ -179,6 +181,8 @@ pub enum Effect {
         /// What the model said last, to be read beside it.
         beside: String,
     },
+    /// Tell what this line, which ends at the cursor, may go on with, by [`Input::Offers`].
+    LookUp(String),
     /// Put in what is on the clipboard.
     Paste,
     /// Take so many turns back.
@@ -445,9 +449,13 @@ impl Face {
                 self.commands.extend(commands);
                 // What is typed already may mean one of them.
                 if self.menu.needle.starts_with('/') {
-                    self.offer();
+                    return self.offer();
                 }
             }
+            Input::Offers(line, items) if line == self.prompt.before_cursor() && !self.menu.is_closed => {
+                (self.menu.items, self.menu.chosen) = (items, 0);
+            }
+            Input::Offers(..) => {}
             Input::Status(lines) => self.status_lines = lines,
             Input::Tick => {
                 self.spins += 1;

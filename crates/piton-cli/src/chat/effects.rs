@@ -46,6 +46,7 @@ impl Chat<'_> {
             }
             Effect::Rewind { turns, scope } => self.plan(Direction::Undo, turns, scope),
             Effect::Session(deed) => self.session_deed(deed).await,
+            Effect::LookUp(line) => self.look_up(line),
             Effect::Paste => self.paste(),
             Effect::Review(source) => self.review_again(source).await,
             Effect::TakeBackHunk(source, hunk) => self.take_back_hunk(source, hunk).await,

@@ -17,6 +17,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use piton_core::call::CallInput;
 use piton_core::client::{Scope as RewindScope, When};
 use piton_core::permission::PermissionMode;
+use piton_core::server_tool;
 use piton_core::story::{Block, Body, CallBlock};
 use ratatui_core::text::Line;
 
@@ -306,7 +307,7 @@ impl Face {
                 Handled::Submit => return self.submit(action == Action::FollowUp),
                 Handled::AtTop => self.recall(true),
                 Handled::AtBottom => self.recall(false),
-                Handled::Yes => self.offer(),
+                Handled::Yes => return self.offer(),
                 Handled::No => {}
             },
         }
@@ -557,7 +558,8 @@ impl Face {
             }
             Action::Complete => return Some(self.complete()),
             Action::Send => {
-                let is_command = self.menu.needle.starts_with('/');
+                // What a server's prompt takes comes behind its name.
+                let is_command = self.menu.needle.starts_with('/') && !server_tool::is_about_servers(&self.menu.needle);
                 let effects = self.complete();
                 // A command that wants nothing more is carried out at once.
                 let takes_more = self.prompt.text().ends_with(' ') && self.takes_words();
@@ -583,12 +585,11 @@ impl Face {
         self.menu = Menu::default();
         let (range, _) = self.prompt.word_before();
         self.prompt.replace(range, &item.value);
-        self.offer();
-        Vec::new()
+        self.offer()
     }
 
-    /// What the word before the cursor may become.
-    pub(super) fn offer(&mut self) {
+    /// What the word before the cursor may become. What MCP servers know of it is looked up elsewhere.
+    pub(super) fn offer(&mut self) -> Vec<Effect> {
         let (range, word) = self.prompt.word_before();
         let (start, word) = (range.start, word.to_owned());
         if word != self.menu.needle {
@@ -596,7 +597,12 @@ impl Face {
         }
         self.menu.needle.clone_from(&word);
         if self.menu.is_closed {
-            return;
+            return Vec::new();
+        }
+        let line = self.prompt.before_cursor();
+        if server_tool::is_about_servers(&line) {
+            self.menu.items.clear();
+            return vec![Effect::LookUp(line)];
         }
         if start == 0 && word.starts_with('/') {
             self.menu.items = self.matching_commands(&word[1..]);
@@ -606,6 +612,7 @@ impl Face {
         } else {
             self.menu.items.clear();
         }
+        Vec::new()
     }
 
     fn matching_commands(&self, needle: &str) -> Vec<Item> {
@@ -634,7 +641,8 @@ impl Face {
 
     /// Files whose name fits what is typed behind an `@`.
     pub(super) fn look_for_files(&mut self) {
-        let Some(needle) = self.menu.needle.strip_prefix('@').filter(|_| !self.menu.is_closed) else { return };
+        let is_file = !self.menu.is_closed && !server_tool::is_about_servers(&self.menu.needle);
+        let Some(needle) = self.menu.needle.strip_prefix('@').filter(|_| is_file) else { return };
         let Some(facts) = &self.facts else { return };
         let files = self.files.get_or_insert_with(|| Files::start(&facts.workspace));
         let item = |path: String| {
