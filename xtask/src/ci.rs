@@ -60,5 +60,8 @@ fn tests() -> anyhow::Result<()> {
     // After the documentation's, of which there may be none: whoever reads the log takes the last count for the whole.
     cargo(&["test", "--workspace", "--doc", "--quiet"])?;
     println!("{} passed, 0 failed", ended.len());
+    for unsteady in ended.iter().filter(|ended| ended.is_unsteady) {
+        println!("UNSTEADY: {unsteady} alone, and failed beside others. What it said is above.");
+    }
     rows::check_run(&ended)
 }

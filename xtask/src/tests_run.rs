@@ -24,6 +24,8 @@ pub(crate) struct Ended {
     /// Its name there, with modules.
     name: String,
     word: String,
+    /// It failed beside others and passed alone.
+    pub(crate) is_unsteady: bool,
 }
 
 /// The tests of a crate, built.
@@ -42,6 +44,9 @@ pub(crate) enum Verdict {
     /// It took longer than any test may, and was ended.
     Hung,
 }
+
+/// So many failures in one executable may be tests that a busy machine upset: they are run once more. More are a defect.
+const MOST_RUN_AGAIN: usize = 3;
 
 /// The longest that a test may take alone.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -70,9 +75,10 @@ pub(crate) fn run(only: Option<&[Place]>) -> anyhow::Result<Vec<Ended>> {
         if !out.status.success() {
             println!("{said}");
         }
-        let outcomes: Vec<Ended> =
+        let mut outcomes: Vec<Ended> =
             said.lines().filter_map(outcome).map(|(name, word)| executable.ended(name, word)).collect();
-        if !out.status.success() && outcomes.iter().all(|ended| ended.word == "ok") {
+        executable.run_again(&mut outcomes)?;
+        if !out.status.success() && outcomes.iter().all(|ended| ended.word == "ok" && !ended.is_unsteady) {
             ended.push(executable.ended("(as a whole)", "FAILED"));
         }
         ended.extend(outcomes);
@@ -155,6 +161,23 @@ impl Executable {
         }
     }
 
+    /// Runs those that failed once more, each alone, where they are few.
+    fn run_again(&self, outcomes: &mut [Ended]) -> anyhow::Result<()> {
+        let failed: Vec<&mut Ended> = outcomes.iter_mut().filter(|ended| ended.word == "FAILED").collect();
+        if failed.len() > MOST_RUN_AGAIN {
+            return Ok(());
+        }
+        for ended in failed {
+            let out = self.command().args(["--exact", &ended.name]).output();
+            let out = out.with_context(|| format!("cannot run {}", self.path.display()))?;
+            println!("  {} failed; alone it {}", ended.name, if out.status.success() { "passed" } else { "failed, too" });
+            if out.status.success() {
+                (ended.word, ended.is_unsteady) = ("ok".to_owned(), true);
+            }
+        }
+        Ok(())
+    }
+
     /// As cargo would run it.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
@@ -168,7 +191,7 @@ impl Executable {
 
     fn ended(&self, name: &str, word: &str) -> Ended {
         let (package, target) = (self.folder(), self.target.clone());
-        Ended { package, target, name: name.to_owned(), word: word.to_owned() }
+        Ended { package, target, name: name.to_owned(), word: word.to_owned(), is_unsteady: false }
     }
 }
 
@@ -215,6 +238,7 @@ mod tests {
             target: target.into(),
             name: name.into(),
             word: "ok".into(),
+            is_unsteady: false,
         };
         let place = |file: &str| Place { file: format!("crates/piton-core/{file}"), name: "works".into() };
         assert!(ended("lib", "turn::tests::works").is(&place("src/turn/tests")));

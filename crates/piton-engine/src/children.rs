@@ -313,7 +313,10 @@ impl Children {
         // What is over is over, by whichever settings.
         let records = self.sessions.records(&order.child).await;
         if let Some(report) = Awaited::ended(&records, &order.message()) {
-            return outcome(&report, order);
+            return match self.sessions.make_durable(order).await {
+                Ok(()) => outcome(&report, order),
+                Err(error) => cannot_be_opened(order, &error.into()),
+            };
         }
         let isolated = self.isolated(order, &records);
         let made = async { Ok((settings(order).await?, workspace(isolated.clone(), stop).await?)) };
@@ -333,9 +336,7 @@ impl Children {
             Err(EngineError::Journal(StoreError::NotFound { .. })) if !order.goes_on => {
                 return not_begun(order, refused);
             }
-            Err(error) => {
-                return Outcome::failed(format!("The subagent's session {} cannot be opened: {error}.", order.child));
-            }
+            Err(error) => return cannot_be_opened(order, &error),
         };
         let own = order.run_by.as_ref().and_then(|agent| agent.mode);
         self.lock().insert(order.child.clone(), (handle.clone(), own));
@@ -394,6 +395,10 @@ fn stopped() -> CancellationToken {
     let stop = CancellationToken::new();
     stop.cancel();
     stop
+}
+
+fn cannot_be_opened(order: &Order, error: &EngineError) -> Outcome {
+    Outcome::failed(format!("The subagent's session {} cannot be opened: {error}.", order.child))
 }
 
 fn not_begun(order: &Order, refused: Option<String>) -> Outcome {

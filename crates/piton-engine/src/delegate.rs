@@ -7,6 +7,7 @@ use crate::error::EngineError;
 use crate::family::Kin;
 use crate::handle::{Asking, Handle};
 use crate::settings::Settings;
+use crate::store::StoreError;
 use crate::worktree::Worktree;
 use async_trait::async_trait;
 use piton_core::budget::{Budget, Used};
@@ -83,6 +84,9 @@ pub(crate) trait Opens: Send + Sync {
 
     /// What is on record of a session; nothing where there is none.
     async fn records(&self, child: &SessionId) -> Vec<Record>;
+
+    /// Makes sure that a power cut takes none of its session's events: a killed process may have left some that were never synced.
+    async fn make_durable(&self, order: &Order) -> Result<(), StoreError>;
 }
 
 /// Runs the sessions of subagents.

@@ -347,6 +347,20 @@ impl Opens for Engine {
     async fn records(&self, child: &SessionId) -> Vec<Record> {
         self.store.read(child, 1, usize::MAX).await.unwrap_or_default()
     }
+
+    async fn make_durable(&self, order: &Order) -> Result<(), StoreError> {
+        let opening = self.opening(order.caller.settings.shares_runtime);
+        match self.store.open(&order.child, opening, &mut |_| {}).await {
+            Ok(log) => {
+                let event = Event::WriterClosed {};
+                let closed = Record { seq: log.head() + 1, at_ms: self.world.now_ms(), event };
+                log.close(&[Arc::new(closed)]).await
+            }
+            // Its writer made them durable when it opened the session.
+            Err(StoreError::Busy { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// What else is folded from a session's events.

@@ -34,7 +34,7 @@ mod tree;
 mod vfs;
 
 pub use machine::{Crash, Refusal};
-pub use scenario::{Scenario, scenarios};
+pub use scenario::{Scenario, one_subagent, scenarios};
 pub use sweep::{Row, Sweep, points, sweep, sweep_over};
 
 use client::{Life, Stage};
@@ -110,6 +110,21 @@ pub fn run(scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Plante
 
 /// The same over either store.
 pub fn run_over(medium: Medium, scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Planted) -> Report {
+    run_with(medium, scenario, seed, (crash, None), planted)
+}
+
+/// Plays a scenario over SQLite with a crash in its first life and one in its second.
+pub fn run_twice(scenario: &Scenario, seed: u64, first: Crash, second: Crash) -> Report {
+    run_with(Medium::Sqlite, scenario, seed, (Some(first), Some(second)), Planted::Nothing)
+}
+
+fn run_with(
+    medium: Medium,
+    scenario: &Scenario,
+    seed: u64,
+    (crash, second): (Option<Crash>, Option<Crash>),
+    planted: Planted,
+) -> Report {
     let folder = in_memory();
     let (data, workspace) = (folder.path().join("data"), folder.path().join("workspace"));
     tree::plant(&workspace);
@@ -135,7 +150,7 @@ pub fn run_over(medium: Medium, scenario: &Scenario, seed: u64, crash: Option<Cr
         session: None,
         boot: 1,
     };
-    let run = Run { stage, dice: fastrand::Rng::with_seed(mixed(seed, crash)), points: 0, planted, medium };
+    let run = Run { stage, dice: fastrand::Rng::with_seed(mixed(seed, crash)), second, points: 0, planted, medium };
     let report = run.play(crash);
     vfs::unplug(&machine);
     report
@@ -144,6 +159,8 @@ pub fn run_over(medium: Medium, scenario: &Scenario, seed: u64, crash: Option<Cr
 struct Run<'s> {
     stage: Stage<'s>,
     dice: fastrand::Rng,
+    /// What is to happen in the second life; otherwise the dice say.
+    second: Option<Crash>,
     points: u64,
     planted: Planted,
     medium: Medium,
@@ -202,6 +219,9 @@ impl Run<'_> {
 
     /// One crash in four is followed by another, while the first is being recovered from.
     fn next_crash(&mut self) -> Option<Crash> {
+        if let Some(second) = self.second.take() {
+            return Some(second);
+        }
         let at = self.dice.u64(1..60);
         let is_cut = self.dice.bool() && self.medium == Medium::Sqlite;
         let crash = if is_cut { Crash::PowerCut { at } } else { Crash::Kill { at } };

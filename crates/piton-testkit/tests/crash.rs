@@ -55,6 +55,19 @@ fn of_a_tree_every_subagent_is_called_once_and_answers_once_wherever_it_crashes(
     assert!(runs >= 200, "only {runs} runs");
 }
 
+/// What a killed process wrote and never synced is there until the machine loses its power: nothing may rest on it before.
+#[test]
+fn what_a_killed_subagent_left_unsynced_is_durable_before_its_caller_has_its_answer() {
+    let one = crash::one_subagent();
+    let points = crash::points(Medium::Sqlite, &one, 1);
+    for at in points / 2..=points {
+        for cut in (8..40).step_by(8) {
+            let report = crash::run_twice(&one, 1, Crash::Kill { at }, Crash::PowerCut { at: cut });
+            assert_eq!(report.violations, Vec::<String>::new(), "killed at {at}, then a power cut at {cut}");
+        }
+    }
+}
+
 #[test]
 fn over_the_store_in_memory_nothing_is_lost_and_nothing_happens_twice_either() {
     let sweeps: Vec<Sweep> = crash::scenarios(1)

@@ -130,6 +130,13 @@ fn tree(end: &Answer, said: Vec<Say>) -> Scenario {
     Scenario { subagents, ..Scenario::new("a tree of subagents", replies, said) }
 }
 
+/// One subagent: small enough for two crashes at every pair of points.
+pub fn one_subagent() -> Scenario {
+    let replies = vec![calls([task("part two", GENERAL)]), says("done")];
+    let subagents = vec![("part two", vec![says("two is done")])];
+    Scenario { subagents, ..Scenario::new("one subagent", replies, vec![at_once("do it")]) }
+}
+
 /// Calls of a server's tools: at once, through `call_tool`, and one that goes on as a task.
 fn of_server(end: &Answer, said: &[Say]) -> Scenario {
     let at_once = calls([by_server("act", "at once"), through("act", "through")]);
