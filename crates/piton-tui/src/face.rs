@@ -452,10 +452,7 @@ impl Face {
                     return self.offer();
                 }
             }
-            Input::Offers(line, items) if line == self.prompt.before_cursor() && !self.menu.is_closed => {
-                (self.menu.items, self.menu.chosen) = (items, 0);
-            }
-            Input::Offers(..) => {}
+            Input::Offers(line, items) => self.take_offers(&line, items),
             Input::Status(lines) => self.status_lines = lines,
             Input::Tick => {
                 self.spins += 1;

@@ -50,11 +50,6 @@ impl Event {
             | Self::EventLost {}
             | Self::ContextPruned { calls: _, to_bytes: _, tokens_before: _, tokens_after: _, suffices: _ } => {}
             Self::ApprovalVoided { subject: _, why } => see(World, None, why),
-            Self::ServerSampled { call: _, server: _, sampled } => {
-                let Sampled { model: _, prompt, answer, usage: _, cost_micros: _, at_most: _ } = &mut **sampled;
-                see(World, None, prompt);
-                see(Model, None, answer);
-            }
             Self::Todo { items } => each(items.iter_mut().map(todo), World, see),
             Self::ContextGiven { items } => items.iter_mut().for_each(|item| given(item, see)),
             Self::TurnStarted { turn: _, model: _, fallbacks: _, policy, compact_at_tokens: _ }
@@ -80,6 +75,7 @@ impl Event {
             Self::CallRequested { .. }
             | Self::ApprovalAsked { .. }
             | Self::ApprovalGiven { .. }
+            | Self::ServerSampled { .. }
             | Self::HooksRan { .. } => {
                 self.each_text_of_call(see);
             }
@@ -161,6 +157,11 @@ impl Event {
 
     fn each_text_of_call(&mut self, see: &mut See<'_>) {
         match self {
+            Self::ServerSampled { call: _, server: _, sampled } => {
+                let Sampled { model: _, prompt, answer, usage: _, cost_micros: _, at_most: _ } = &mut **sampled;
+                see(World, None, prompt);
+                see(Model, None, answer);
+            }
             Self::CallRequested { call: _, input, author: _, effects: _, verdict, plan, judged } => {
                 judged.iter_mut().for_each(|judged| of_judged(judged, see));
                 input.iter_mut().for_each(|input| each_text_of(input, Model, see));

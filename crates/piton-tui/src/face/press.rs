@@ -615,6 +615,13 @@ impl Face {
         Vec::new()
     }
 
+    /// Takes what was looked up for a line, if that is still what is typed.
+    pub(super) fn take_offers(&mut self, line: &str, items: Vec<Item>) {
+        if line == self.prompt.before_cursor() && !self.menu.is_closed {
+            (self.menu.items, self.menu.chosen) = (items, 0);
+        }
+    }
+
     fn matching_commands(&self, needle: &str) -> Vec<Item> {
         let names = self.commands.iter().map(|command| command.name.as_str());
         let hits = crate::fuzzy::best(needle, names, MOST_OFFERED);
