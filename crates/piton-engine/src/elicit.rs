@@ -81,7 +81,7 @@ pub(crate) struct CallClient {
     /// Cancelled when the call shall stop.
     pub(crate) stop: CancellationToken,
     /// What servers ask models with; `None`: it is no call of a server's tool.
-    pub(crate) sampler: Option<Sampler>,
+    pub(crate) sampler: Option<Arc<Sampler>>,
     /// Its span, where the session is traced.
     pub(crate) traceparent: Option<String>,
     asked: AtomicU32,
@@ -119,7 +119,7 @@ impl CallClient {
 
     /// The same for a call of a server's tool.
     pub(crate) fn for_server(self, sampler: Sampler, traceparent: Option<String>) -> Self {
-        Self { sampler: Some(sampler), traceparent, ..self }
+        Self { sampler: Some(Arc::new(sampler)), traceparent, ..self }
     }
 
     fn is_attended(&self) -> bool {
@@ -240,7 +240,7 @@ impl ServerClient for CallClient {
                 _ => return Err("the user declined".to_owned()),
             },
         }
-        sampler.ask((&self.call, server), &prompt, &self.stop).await
+        Arc::clone(sampler).ask(self.call.clone(), server.to_owned(), prompt, self.stop.clone()).await
     }
 
     fn traceparent(&self) -> Option<String> {

@@ -134,14 +134,29 @@ impl Sampler {
         Question::may_run(title, body, Rules::default())
     }
 
-    /// Asks the model. The answer is a message as the protocol has it.
+    /// Asks the model. The answer is a message as the protocol has it. What was used is recorded even if nobody waits for the answer
+    /// any more.
     pub(crate) async fn ask(
+        self: Arc<Self>,
+        call: CallId,
+        server: String,
+        prompt: Prompt,
+        stop: CancellationToken,
+    ) -> Result<Value, String> {
+        let asking = tokio::spawn(async move { self.ask_and_record((&call, &server), &prompt, &stop).await });
+        asking.await.unwrap_or_else(|_| Err("asking the model failed inside Piton".to_owned()))
+    }
+
+    async fn ask_and_record(
         &self,
         (call, server): (&CallId, &str),
         prompt: &Prompt,
         stop: &CancellationToken,
     ) -> Result<Value, String> {
         let _turn = self.turn.lock().await;
+        if stop.is_cancelled() {
+            return Err("the call was stopped".to_owned());
+        }
         let mut request = self.request(prompt);
         let afforded = self.afford(&request, prompt).await?;
         request.max_output_tokens = Some(afforded.output_tokens);

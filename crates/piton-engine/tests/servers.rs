@@ -18,6 +18,7 @@ use piton_testkit::servers::{Part, PlayedServers};
 use piton_tools::servers::Elicitation;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
 
 fn with(servers: &Arc<PlayedServers>, lines: &[Value]) -> Settings {
     let mut settings = cassette(lines);
@@ -237,6 +238,25 @@ async fn what_a_server_asks_a_model_is_paid_from_the_budget_or_not_asked() {
 }
 
 #[tokio::test]
+async fn what_a_model_may_have_used_counts_even_if_the_call_is_stopped() {
+    let (home, asked) = (Home::new(), Arc::new(Notify::new()));
+    let mut settings = sampling(&prompt("How much?"), &[("sampling__db", Action::Allow)]);
+    let lines = [used(call("mcp__db__query", &json!({})))];
+    settings.model = Arc::new(Watched { falls_silent: Some(Arc::clone(&asked)), ..Watched::new(&lines) });
+    let session = home.create(settings).await;
+    let stop = async {
+        asked.notified().await;
+        session.cancel().await
+    };
+    let (report, stopped) = tokio::join!(session.prompt("go"), stop);
+    assert!(report.is_ok() && stopped.is_ok(), "{report:?} {stopped:?}");
+    let events: Vec<Event> = session.records().await.unwrap().into_iter().map(|record| record.event).collect();
+    session.close().await;
+    let [one] = sampled(&events)[..] else { panic!("{events:?}") };
+    assert!(one.answer.is_empty() && one.at_most.is_some_and(|most| most.tokens > 50), "{one:?}");
+}
+
+#[tokio::test]
 async fn a_server_asks_a_model_for_text_alone_and_not_for_too_much() {
     let picture =
         json!({"messages": [{"role": "user", "content": {"type": "image", "data": "x", "mimeType": "image/png"}}]});
@@ -280,11 +300,14 @@ struct Watched {
     model: Recorded,
     without_tools: Recorded,
     tools: Mutex<Vec<Vec<String>>>,
+    /// Told when it is asked without tools. It says nothing then.
+    falls_silent: Option<Arc<Notify>>,
 }
 
 impl Watched {
     fn new(lines: &[Value]) -> Self {
-        Self { model: recorded(lines), without_tools: recorded(&[used(says("forty-two"))]), tools: Mutex::default() }
+        let without_tools = recorded(&[used(says("forty-two"))]);
+        Self { model: recorded(lines), without_tools, tools: Mutex::default(), falls_silent: None }
     }
 }
 
@@ -302,8 +325,13 @@ impl Model for Watched {
     }
 
     fn stream(&self, request: Request) -> ModelStream {
-        if request.tools.is_empty() {
-            return self.without_tools.stream(request);
+        match &self.falls_silent {
+            Some(asked) if request.tools.is_empty() => {
+                asked.notify_one();
+                return Box::pin(futures_util::stream::pending());
+            }
+            None if request.tools.is_empty() => return self.without_tools.stream(request),
+            _ => {}
         }
         self.tools.lock().unwrap().push(request.tools.iter().map(|tool| tool.name.clone()).collect());
         self.model.stream(request)
