@@ -49,9 +49,9 @@ const PLAIN: &[(&str, &str)] = &[
 
 const HEAD: &str = "# Events
 
-Made by `cargo xtask schema` from the sources; change it there. A **record** is an event in its place: `seq`, its position in the
-journal from 1, `at_ms`, when it was recorded in milliseconds since the Unix epoch, `type`, and the fields below. A **fragment** has a
-`type` and fields, no `seq`: it is in no journal. A field that is *optional* may be absent. Ignore types and fields that you do not know.
+`cargo xtask schema` generates this page from the sources; edit those. A **record** is an event with `seq`, its position in the
+journal from 1, `at_ms`, the time of recording in milliseconds since the Unix epoch, `type`, and the fields below. A **fragment** has
+`type` and fields but no `seq`: the journal does not contain it. *Optional* fields may be absent. Ignore types and fields that you do not know.
 ";
 
 /// A type with its documentation.
@@ -138,7 +138,9 @@ fn section(known: &Type, open: &mut Vec<String>) -> String {
     match &known.shape {
         Shape::Struct(fields) => text.push_str(&table(fields, open)),
         Shape::Enum(variants) => {
-            text.push_str(&known.tag.as_ref().map(|tag| format!("Told apart by `{tag}`.\n")).unwrap_or_default());
+            text.push_str(
+                &known.tag.as_ref().map(|tag| format!("The field `{tag}` names the variant.\n")).unwrap_or_default(),
+            );
             text.push('\n');
             for variant in variants {
                 let name = known.case.map_or(variant.name.clone(), |between| lower(&variant.name, between));

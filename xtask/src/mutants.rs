@@ -1,6 +1,7 @@
-//! `cargo xtask mutants`: does a test of a row fail when the row is broken? `tests/mutants.txt` has changes to the loop, each
+//! `cargo xtask mutants`: does a test of a row fail when the row is broken? `tests/mutants.txt` has changes to the code, each
 //! with the rows that claim it. A copy of the tree gets all of them, each behind a switch, and is built once; then the
-//! tests of its rows run for each, with its switch on.
+//! tests of its rows run for each, with its switch on. The switch is a file with the mutant's number: tests choose the environment
+//! of the binaries that they start.
 
 use crate::rows;
 use crate::tests_run::{self, Executable, Place, Verdict};
@@ -11,11 +12,19 @@ use std::process::Command;
 
 const LIST: &str = "tests/mutants.txt";
 const PAGE: &str = "docs/dev/audit/mutants.md";
-/// The switch: an environment variable with the mutant's number.
-const SWITCH: &str = "PITON_MUTANT";
-/// Where the tests are that may be named: the loop by itself, and the loop in the engine.
-const TESTED: [(&str, &str); 3] =
-    [("piton-core", "lib"), ("piton-testkit", "acceptance"), ("piton-testkit", "scenarios")];
+/// The switch: a file with the number of the mutant that is on.
+const SWITCH: &str = "target/mutants/switch";
+/// Where the tests are that may be named.
+const TESTED: [(&str, &str); 8] = [
+    ("piton-core", "lib"),
+    ("piton-shell", "rules"),
+    ("piton-tools", "edits"),
+    ("piton-tools", "tools"),
+    ("piton-engine", "engine"),
+    ("piton-testkit", "acceptance"),
+    ("piton-testkit", "scenarios"),
+    ("piton-cli", "program"),
+];
 
 /// One change, with the rows that claim that it would be seen.
 #[derive(Debug, Default)]
@@ -36,7 +45,10 @@ pub(crate) fn mutants(names: &[&str]) -> anyhow::Result<()> {
     for (number, mutant) in (1..).zip(&mutants) {
         plant(&tree, number, mutant).with_context(|| mutant.name.clone())?;
     }
-    let (executables, tests) = (build(&tree)?, rows::Tests::read()?);
+    let tests = rows::Tests::read()?;
+    let rows: Vec<String> =
+        mutants.iter().filter(|mutant| wanted(mutant)).flat_map(|mutant| mutant.rows.clone()).collect();
+    let executables = build(&tree, &tests.of(&rows)?)?;
     let mut lines = Vec::new();
     let mut survivors = Vec::new();
     for (number, mutant) in (1..).zip(&mutants).filter(|(_, mutant)| wanted(mutant)) {
@@ -151,7 +163,8 @@ fn plant(tree: &Path, number: usize, mutant: &Mutant) -> anyhow::Result<()> {
     let root = tree.join(crate_root).join("src/lib.rs");
     let lib = std::fs::read_to_string(&root)?;
     if !lib.contains("fn is_mutant") {
-        std::fs::write(&root, format!("{lib}\n{}", SWITCHED.replace("$SWITCH", SWITCH)))?;
+        let switch = std::env::current_dir()?.join(SWITCH);
+        std::fs::write(&root, format!("{lib}\n{}", SWITCHED.replace("$SWITCH", &switch.display().to_string())))?;
     }
     Ok(())
 }
@@ -160,7 +173,7 @@ const SWITCHED: &str = r#"
 /// Whether this mutant was asked for.
 pub(crate) fn is_mutant(number: usize) -> bool {
     static ASKED: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-    let asked = || std::env::var("$SWITCH").ok().and_then(|number| number.parse().ok()).unwrap_or_default();
+    let asked = || std::fs::read_to_string("$SWITCH").ok().and_then(|number| number.parse().ok()).unwrap_or_default();
     *ASKED.get_or_init(asked) == number
 }
 "#;
@@ -181,10 +194,24 @@ fn find(text: &str, lines: &str) -> Vec<std::ops::Range<usize>> {
     ranges.collect()
 }
 
-/// Builds what is tested, in a place of its own: to cargo, crates at the same place in two trees are the same.
-fn build(tree: &Path) -> anyhow::Result<Vec<Executable>> {
+/// Builds the executables of these tests, in a place of its own: to cargo, crates at the same place in two trees are the same.
+fn build(tree: &Path, tests: &[&Place]) -> anyhow::Result<Vec<Executable>> {
     let target = std::env::current_dir()?.join("target/mutants/built");
-    let args = ["-p", "piton-core", "--lib", "-p", "piton-testkit", "--test", "acceptance", "--test", "scenarios"];
+    let mut args = Vec::new();
+    for (package, test) in TESTED {
+        let folder = match test {
+            "lib" => format!("crates/{package}/src/"),
+            test => format!("crates/{package}/tests/{test}"),
+        };
+        if !tests.iter().any(|place| place.file.starts_with(&folder)) {
+            continue;
+        }
+        args.extend(["-p", package]);
+        match test {
+            "lib" => args.push("--lib"),
+            test => args.extend(["--test", test]),
+        }
+    }
     let executables = tests_run::build(tree, Some(&target), &args)?;
     Ok(executables.into_iter().filter(|built| TESTED.iter().any(|tested| built.is(*tested))).collect())
 }
@@ -196,12 +223,25 @@ fn killers(executables: &[Executable], number: usize, tests: &[&Place]) -> anyho
         let named: Vec<String> =
             executable.tests()?.into_iter().filter(|name| is_named(executable, name, tests)).collect();
         for name in named {
-            if executable.run_alone(&name, (SWITCH, &number.to_string()))? != Verdict::Passed {
+            if kills(executable, &name, number)? {
                 killers.insert(name.rsplit("::").next().unwrap_or(&name).to_owned());
             }
         }
     }
     Ok(killers.into_iter().collect())
+}
+
+/// Whether a test fails with a mutant, and without one does not.
+fn kills(executable: &Executable, name: &str, number: usize) -> anyhow::Result<bool> {
+    let passes = |number: usize| -> anyhow::Result<bool> {
+        std::fs::write(SWITCH, number.to_string())?;
+        Ok(executable.run_alone(name)? == Verdict::Passed)
+    };
+    if passes(number)? {
+        return Ok(false);
+    }
+    ensure!(passes(0)?, "{name} fails without a mutant, too");
+    Ok(true)
 }
 
 fn is_named(executable: &Executable, name: &str, tests: &[&Place]) -> bool {
@@ -210,11 +250,11 @@ fn is_named(executable: &Executable, name: &str, tests: &[&Place]) -> bool {
 
 fn page(of: &str, lines: &[String]) -> String {
     format!(
-        "# What breaks when a row is broken\n\nA row that nobody would miss is not proved. `cargo xtask mutants` changes the loop in {} \
+        "# What breaks when a row is broken\n\nA row that nobody would miss is not proved. `cargo xtask mutants` changes the code in {} \
          ways ([tests/mutants.txt](../../../tests/mutants.txt)), and for each runs the tests that stand for the rows it breaks \
          ([source-loops.md](source-loops.md)): one has to fail. It builds a copy of the tree in `target/mutants`, which takes longer \
-         than a check in CI may, so that it is run by hand when the loop or its tests change. A change that no longer fits the code is \
-         an error.\n\nRun at {of}: all are caught.\n\n| the loop, changed | rows | caught by |\n| --- | --- | --- |\n{}\n",
+         than a check in CI may, so that it is run by hand when the code or its tests change. A change that no longer fits the code is \
+         an error.\n\nRun at {of}: all are caught.\n\n| the code, changed | rows | caught by |\n| --- | --- | --- |\n{}\n",
         lines.len(),
         lines.join("\n"),
     )

@@ -142,10 +142,10 @@ impl Executable {
         self.ended(name, "").is(place)
     }
 
-    /// Runs one test, with this variable.
-    pub(crate) fn run_alone(&self, name: &str, (variable, value): (&str, &str)) -> anyhow::Result<Verdict> {
+    /// Runs one test.
+    pub(crate) fn run_alone(&self, name: &str) -> anyhow::Result<Verdict> {
         let mut command = self.command();
-        command.args(["--exact", name]).env(variable, value).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(["--exact", name]).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().with_context(|| format!("cannot run {}", self.path.display()))?;
         let began = Instant::now();
         loop {
@@ -170,7 +170,11 @@ impl Executable {
         for ended in failed {
             let out = self.command().args(["--exact", &ended.name]).output();
             let out = out.with_context(|| format!("cannot run {}", self.path.display()))?;
-            println!("  {} failed; alone it {}", ended.name, if out.status.success() { "passed" } else { "failed, too" });
+            println!(
+                "  {} failed; alone it {}",
+                ended.name,
+                if out.status.success() { "passed" } else { "failed, too" }
+            );
             if out.status.success() {
                 (ended.word, ended.is_unsteady) = ("ok".to_owned(), true);
             }

@@ -49,7 +49,7 @@ use piton_core::hidden;
 use piton_core::message;
 use piton_engine::assemble::Wishes;
 use piton_engine::assemble::servers::complete::Offer;
-use piton_engine::engine::{Engine, EngineError, Settings};
+use piton_engine::engine::{Engine, EngineError, SandboxSettings, Settings};
 use piton_tools::servers::Servers;
 use piton_tools::spawn::Env;
 use piton_tui::face::{Effect, Facts, Input, Note};
@@ -109,6 +109,8 @@ struct Chat<'a> {
     servers: Option<Arc<dyn Servers>>,
     /// Gives up what the servers are asked about a line.
     looking_up: CancellationToken,
+    /// What the model's commands can reach.
+    sandbox: Option<SandboxSettings>,
     asked: FuturesUnordered<Asking>,
     facts: Facts,
     /// The script that prints the status line.
@@ -155,6 +157,7 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<u8> {
         open: None,
         servers: None,
         looking_up: CancellationToken::new(),
+        sandbox: None,
         asked: FuturesUnordered::new(),
         facts: Facts { folder: home_short(&workspace, around), workspace, ..Facts::default() },
         status: status.map(|command| StatusLine::new(command, Env::new(around.machine.vars.clone()))),
@@ -241,7 +244,12 @@ impl Chat<'_> {
                     status.hear(&published);
                 }
                 let changed = self.changed(&published);
+                let is_told_all = matches!(published, Published::Now(_));
                 self.terminal.hear(published);
+                // Earlier turns were run as they were; the next one is run as the session is now.
+                if is_told_all {
+                    self.tell_facts();
+                }
                 changed.into_iter().for_each(|changed| self.configured(changed));
             }
             None => self.was_closed(piton_core::client::Closed::Lost),

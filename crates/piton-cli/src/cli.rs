@@ -661,7 +661,10 @@ pub(crate) enum SessionCommand {
         /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
-        /// Print one JSON object
+        /// Show each subagent's session as well
+        #[arg(long)]
+        tree: bool,
+        /// Print one JSON object, or one for each session
         #[arg(long)]
         json: bool,
     },
@@ -921,6 +924,9 @@ pub(crate) struct TraceArgs {
     /// Show only this step
     #[arg(long, value_name = "N")]
     pub(crate) step: Option<u32>,
+    /// Show the steps of its subagents as well
+    #[arg(long, conflicts_with_all = ["step", "otlp"])]
+    pub(crate) tree: bool,
     /// Print one JSON object per step
     #[arg(long)]
     pub(crate) json: bool,

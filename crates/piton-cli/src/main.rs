@@ -4,6 +4,7 @@
 //! `report` holds the words and exit codes, `view` draws a running turn, `surroundings` is all that is read from outside.
 
 mod cassettes;
+mod changed;
 mod chat;
 mod cli;
 mod commands;

@@ -4,9 +4,9 @@
 //! that mean the same as one of ours are aliases in [`crate::cli`]; those that do not are answered with the nearest of ours.
 
 use crate::cli::Cli;
-use clap::Parser;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 
 /// Options that may stand before a command and take a value.
@@ -90,7 +90,7 @@ const IN_PITON: &str = "in Piton: ";
 /// conversation, elsewhere it is run.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>, at_terminal: bool) -> Result<Cli, Error> {
     let args = with_command(args.into_iter().collect(), at_terminal);
-    Cli::try_parse_from(&args).map_err(with_our_words)
+    Cli::try_parse_from(&args).map_err(|error| with_our_words(error, &args))
 }
 
 /// The same with `chat` or `run` in its place, where no command was named but a task, or a flag that only these have.
@@ -133,23 +133,26 @@ fn is_task(word: &str) -> bool {
     !word.starts_with('-') && word.trim().contains(char::is_whitespace)
 }
 
+fn begins_with_command(args: &[OsString]) -> bool {
+    first_word(args).is_some_and(|at| Cli::command().find_subcommand(&args[at]).is_some())
+}
+
 fn is_flag_of_run(word: &str) -> bool {
     let is_of_all = ["-h", "--help", "-V", "--version"].contains(&word);
     word.starts_with('-') && !is_of_all
 }
 
 /// The error, with what to type here in place of a guess from the letters.
-fn with_our_words(mut error: Error) -> Error {
+fn with_our_words(mut error: Error, args: &[OsString]) -> Error {
     let said = |kind| match error.get(kind) {
         Some(ContextValue::String(said)) => Some(said.split('=').next().unwrap_or_default().to_owned()),
         _ => None,
     };
     let ours = match error.kind() {
         ErrorKind::UnknownArgument => said(ContextKind::InvalidArg).and_then(|said| instead_of_flag(&said)),
-        ErrorKind::InvalidSubcommand => said(ContextKind::InvalidSubcommand).and_then(|said| {
-            let is_first = error.to_string().contains("Usage: piton [OPTIONS]");
-            instead_of_command(&said, is_first)
-        }),
+        ErrorKind::InvalidSubcommand => {
+            said(ContextKind::InvalidSubcommand).and_then(|said| instead_of_command(&said, !begins_with_command(args)))
+        }
         _ => None,
     };
     if let Some(ours) = ours {
@@ -188,7 +191,6 @@ fn instead_of_command(said: &str, is_first: bool) -> Option<String> {
 mod tests {
     use super::*;
     use crate::cli::{Command, Format, RunArgs};
-    use clap::CommandFactory;
 
     fn typed(words: &[&str]) -> Result<Cli, String> {
         let args = std::iter::once("piton").chain(words.iter().copied()).map(OsString::from);

@@ -5,28 +5,28 @@ use crate::ending::Why;
 use crate::limits::{MIN_REPLY_TOKENS, REPLY_TOKENS_NEAR_LIMIT, UNKNOWN_REPLY_TOKENS};
 use serde::{Deserialize, Serialize};
 
-/// What one turn may spend, and a session; `None` for no limit. A model call is made only if it fits at its worst; tool calls are run
-/// while anything is left.
+/// The limits of a turn and of a session; `None` for no limit. Piton makes a model call only if its worst case fits,
+/// and runs tool calls while anything is left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
     /// Input and output tokens, cache reads included.
     pub tokens: Option<u64>,
-    /// Money, in millionths of a US dollar. A model without a known price is not asked.
+    /// Money, in millionths of a US dollar. With this limit, Piton does not call a model without a known price.
     pub cost_micros: Option<u64>,
-    /// Money over all turns of the session, titles and compactions included, in millionths of a US dollar.
+    /// Money over all turns of the session, including titles and compactions, in millionths of a US dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_cost_micros: Option<u64>,
-    /// Wall-clock time that the turn is under way, in milliseconds; between a crash and a resume it is not.
+    /// Wall-clock time of the turn, in milliseconds; time between a crash and a resume does not count.
     pub wall_clock_ms: Option<u64>,
 }
 
-/// An upper limit on what was or will be used.
+/// An upper bound on past or future usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
     /// Input and output together.
     pub tokens: u64,
-    /// Money, in millionths of a US dollar; `None` where the price is not known.
+    /// Money, in millionths of a US dollar; `None` if the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
 }

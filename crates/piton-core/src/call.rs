@@ -11,40 +11,40 @@ use serde_json::{Map, Value};
 pub struct ToolSpec {
     /// The name the model calls it by: `[a-z][a-z0-9_]*`.
     pub name: String,
-    /// What the model is told, in one short paragraph.
+    /// The description for the model, in one short paragraph.
     pub description: String,
     /// JSON Schema of the input, an object schema.
     pub schema: Value,
-    /// What a call of it may do, to the world and to other calls.
+    /// The effects of its calls on the world and on other calls.
     pub effects: Effects,
 }
 
-/// What a call may do, recorded with the call ([`crate::event::Event::CallRequested`]) and read only from there. Each
-/// field answers one question.
+/// The effects of a call. They are recorded with the call ([`crate::event::Event::CallRequested`]) and read only from
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "RecordedEffects")]
 pub struct Effects {
-    /// What resuming does with a call that had begun.
+    /// How resuming treats a call that had started.
     pub resume: Resume,
-    /// What may run at the same time.
+    /// Which calls may run at the same time.
     pub beside: Beside,
-    /// What it may change: decides whether the workspace needs a snapshot first.
+    /// What it may change; decides whether the workspace needs a snapshot first.
     pub touches: Touches,
 }
 
-/// What resuming does with a call that had begun and whose end nobody saw.
+/// How resuming treats a call that had started and whose end is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resume {
-    /// Runs it again: it changes nothing.
+    /// Run it again: it changes nothing.
     Rerun,
-    /// Asks the tool, which checks whether the change was made and makes it if not.
+    /// Ask the tool, which checks whether the change was made, and makes it if not.
     Verify,
-    /// Asks the tool, which repeats the request under the same idempotency key.
+    /// Ask the tool, which repeats the request under the same idempotency key.
     Keyed,
-    /// Asks the tool, which collects the outcome of what outlived the process.
+    /// Ask the tool, which collects the outcome of the process that has outlived Piton.
     Reattach,
-    /// Settles it as interrupted.
+    /// Settle it as interrupted.
     Never,
 }
 
@@ -54,9 +54,9 @@ pub enum Resume {
 pub enum Beside {
     /// Every other call.
     Any,
-    /// Every other call but those that run alone.
+    /// Every other call except those that run alone.
     NoWrites,
-    /// None but those that run beside any: it waits for the calls before it and holds up the calls after it.
+    /// Only calls that may run beside any other: it waits for the calls before it and delays the calls after it.
     Alone,
 }
 
@@ -125,29 +125,29 @@ impl From<RecordedEffects> for Effects {
     }
 }
 
-/// What a tool says of a call before it runs: how people see it, and what it will access.
+/// A tool's description of a call before it runs: how people see it, and what it will access.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
-    /// What kind of thing the call does.
+    /// The kind of call.
     pub kind: CallKind,
-    /// What it is about: the command, the path, the pattern.
+    /// Its subject: the command, the path, the pattern.
     pub title: String,
     /// What it will access.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accesses: Vec<Access>,
 }
 
-/// What kind of thing a call does, for whoever draws it.
+/// The kind of a call, for views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallKind {
     /// Reads a file.
     Read,
-    /// Changes a file; the output shows the change.
+    /// Changes a file; views show the change.
     Edit,
     /// Looks for files or text.
     Search,
-    /// Runs a command; the output is what it printed.
+    /// Runs a command; views show what it printed.
     Execute,
     /// Reads from the network.
     Fetch,
@@ -159,7 +159,7 @@ pub enum CallKind {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Reads a file, or a folder and what is below it.
+    /// Reads a file, or a folder with everything below it.
     Read(String),
     /// Writes a file.
     Write(String),
@@ -167,22 +167,22 @@ pub enum Access {
     Run(String),
     /// Runs a simple command of that script.
     Command(Box<CommandPart>),
-    /// Reads or writes there a file that is known only when it runs, by this word.
+    /// Reads or writes a file that is known only when the script runs; the text is its word in the script.
     SomePath(String),
-    /// Does something in that script that cannot be known from its text; which part, and why.
+    /// Does something in that script that its text does not reveal; the text names the part and the reason.
     Unknowable(String),
     /// Talks to a host.
     Reach(String),
     /// Starts a subagent.
     Spawn,
-    /// Uses a tool that says no more about what it accesses.
+    /// Uses a tool that does not declare its accesses.
     Use(String),
-    /// Runs outside the session's sandbox, for this reason of the model's.
+    /// Runs outside the session's sandbox; the text is the model's reason.
     Unsandboxed(String),
 }
 
 impl Access {
-    /// The file or folder, where it is one.
+    /// The file or folder, if it is one.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Read(path) | Self::Write(path) => Some(path),
@@ -203,28 +203,29 @@ impl Access {
 pub struct CommandPart {
     /// Program and arguments, without quotes and escapes.
     pub words: Vec<String>,
-    /// More names of the program.
+    /// Other names of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// What runs it, with arguments, outermost first: `sudo -u bob`.
+    /// The wrappers that run it, with arguments, outermost first: `sudo -u bob`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub through: Vec<String>,
-    /// Which words are known only when it runs.
+    /// The positions of words that are known only when it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unresolved: Vec<usize>,
-    /// Words by which it does something beside what it is for.
+    /// Words that make it do something beyond its purpose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub risky: Vec<String>,
-    /// Whether it is known to change nothing, by its arguments.
+    /// Whether its arguments show that it changes nothing.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_harmless: bool,
     /// Code for an interpreter among its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// Files that it writes by its arguments, as paths are elsewhere: who allows the command allows these. Not its redirections.
+    /// Files that it writes because of its arguments, without redirections. A rule that allows the command allows these
+    /// too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
-    /// Files that it may open: named by words whose role is not known, or in its code. Absolute paths.
+    /// Files that it may open, as absolute paths: from words whose role is not known, or from its code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub may_open: Vec<String>,
     /// Folders below which it opens everything: `folder`, an absolute path; `names`, if limited to these; `hidden`, whether hidden files are included.
@@ -272,17 +273,17 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// The arguments of a call, parsed once at the edge.
+/// The arguments of a call, parsed once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallInput {
     /// A JSON object, ready for the tool to check.
     Json(Value),
-    /// The model sent something that is not a JSON object. It never runs, and the model is told.
+    /// The model sent something other than a JSON object. The call never runs, and the model is told why.
     Invalid {
-        /// The text as it came, cut to something readable.
+        /// The text as it came, shortened if necessary.
         raw: String,
-        /// What is wrong with it.
+        /// The error.
         error: String,
     },
 }
@@ -310,7 +311,7 @@ impl CallInput {
         }
     }
 
-    /// The arguments, where they are an object.
+    /// The arguments, if they are an object.
     pub fn value(&self) -> Option<&Value> {
         match self {
             Self::Json(value) => Some(value),
@@ -339,34 +340,35 @@ impl CallInput {
 /// The fact that says what a call was run with, where hooks or a person changed it.
 const CHANGED_INPUT: &str = "changed_input";
 
-/// What came of a tool call. A failed tool is not an error of the loop: it is an outcome the model reads.
+/// The result of a tool call. A failed tool is not an error of the loop: it is an outcome that the model reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// How it ended.
     pub status: Status,
-    /// What the model reads. Already cut to the output limit, and valid UTF-8 without control characters.
+    /// The text for the model, already cut to the output limit; valid UTF-8 without control characters.
     pub text: String,
     /// One short line for people: `read src/lib.rs (120 lines)`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// Facts for programs: exit code, file hashes, where the full output lies. An object, or null.
+    /// Facts for programs, such as exit code, file hashes and the path of the full output. An object, or null.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
     /// How long it ran, in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// The command or subagent in the background that it is about, if one.
+    /// The background command or subagent that it is about, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<TaskNews>>,
-    /// What the model looks at beside the text.
+    /// Pictures for the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Picture>,
-    /// What a subagent has used for it, where one answered it.
+    /// The usage of the subagent that carried out the call, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegated: Option<Box<Delegated>>,
 }
 
-/// What a subagent has used for a call, those that it has called included. It counts as used by the call's own turn.
+/// The usage of a subagent for one call, including the subagents that it has called. It counts toward the turn of the
+/// call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delegated {
     /// Its session.
@@ -379,7 +381,7 @@ pub struct Delegated {
     /// Model calls whose cost is not known.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unpriced_calls: u32,
-    /// The most that it can have used: what is known, and the worst of what is not.
+    /// The most that it can have used: the known usage, plus the worst case of the rest.
     pub at_most: Bound,
 }
 
@@ -388,48 +390,48 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What an outcome says of a command or a subagent in the background.
+/// What an outcome says about a background command or subagent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskNews {
     /// Which.
     pub task: CallId,
-    /// This call started it, and it is still running.
+    /// This call started it, and it was still running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<TaskBegan>,
-    /// Bytes of its output that the model has read by now, from the beginning.
+    /// How many bytes of its output the model has read, from the beginning.
     #[serde(default)]
     pub read_to: u64,
-    /// Whether the model reads there that it is over.
+    /// Whether this outcome tells the model that it has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_over: bool,
 }
 
-/// The beginning of a command, or of a subagent, in the background.
+/// The start of a background command or subagent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskBegan {
-    /// What runs.
+    /// The command.
     pub command: String,
-    /// Whether the model wants to be told of its end.
+    /// Whether to tell the model when it ends.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub notify: bool,
-    /// The subagent, where it is one that works in the background and no command.
+    /// The subagent, if it is a subagent and not a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagent: Option<Box<BackgroundAgent>>,
 }
 
-/// A subagent in the background: all that is needed to begin it, or to go on with it, when the turn of its call is over.
+/// A background subagent: everything needed to start or continue it after the turn of its call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundAgent {
     /// Its session.
     pub session: SessionId,
-    /// Whether that session was there before the call.
+    /// Whether that session existed before the call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub goes_on: bool,
     /// The agent's name.
     pub agent: String,
     /// The work in a few words.
     pub title: String,
-    /// What it is told to do.
+    /// Its prompt.
     pub prompt: String,
     /// The model that the call names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -439,7 +441,7 @@ pub struct BackgroundAgent {
     pub worktree: bool,
 }
 
-/// A picture that a call came by.
+/// A picture from a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Picture {
     /// For example `image/png`.
@@ -453,7 +455,7 @@ pub struct Picture {
 pub struct FileFact<'o> {
     /// It, absolute.
     pub path: &'o str,
-    /// The hash of its content, where that is known.
+    /// The hash of its content, if known.
     pub hash: Option<&'o str>,
     /// Whether the call removed it.
     pub is_gone: bool,
@@ -467,15 +469,15 @@ pub enum Status {
     Ok,
     /// The tool ran and reported a failure, or its input was not acceptable.
     Failed,
-    /// It was stopped at its time limit.
+    /// Piton stopped it at its time limit.
     TimedOut,
-    /// It was refused: by a rule, by a person, or because nobody was there to ask.
+    /// A rule or a person refused it, or nobody was there to ask.
     Denied,
     /// The turn was cancelled before or while it ran.
     Cancelled,
-    /// It had begun and its end was not seen: outcome unknown, never run again.
+    /// It had started and its end is unknown; it never runs again.
     Interrupted,
-    /// It was recorded as begun but provably never ran.
+    /// Its start is recorded, but it provably never ran.
     NotStarted,
 }
 
@@ -484,6 +486,14 @@ impl Status {
     pub fn is_error(self) -> bool {
         self != Self::Ok
     }
+}
+
+/// The text of a command that printed nothing and has nothing else to say.
+pub const NO_OUTPUT: &str = "(no output)";
+
+/// How the text of a command names its exit code.
+pub fn exit_line(code: i64) -> String {
+    format!("exit code {code}")
 }
 
 impl Outcome {
@@ -511,6 +521,12 @@ impl Outcome {
         }
     }
 
+    /// The line of the text that names the exit code of a failed command. People read the code in the title.
+    pub fn exit_line(&self) -> Option<String> {
+        let code = self.metadata.get("exit_code")?.as_i64()?;
+        (code != 0).then(|| exit_line(code))
+    }
+
     /// With a line for people.
     pub fn titled(mut self, title: impl Into<String>) -> Self {
         self.title = title.into();
@@ -533,7 +549,7 @@ impl Outcome {
         })
     }
 
-    /// What the call was run with, where that is not what the model wrote.
+    /// The input that the call ran with, if it is not the model's.
     pub fn changed_input(&self) -> Option<&Value> {
         self.metadata.get(CHANGED_INPUT)
     }

@@ -56,7 +56,7 @@ pub enum Request {
     Pause {},
     /// Continue after a pause.
     Continue {},
-    /// Compact the conversation, between turns: a summary replaces all but the newest steps. Answered when it is made.
+    /// Compact the conversation, between turns: a summary replaces all but the newest steps. Answered when the summary is made.
     Compact(Compact),
     /// Answer an open question. The first durable answer counts.
     Answer(Answer),
@@ -64,9 +64,9 @@ pub enum Request {
     Plan {
         /// Undo or redo.
         direction: Direction,
-        /// How many.
+        /// How many turns.
         turns: u32,
-        /// What of them.
+        /// Whether to include the conversation, the files, or both.
         scope: Scope,
     },
     /// Undo or redo turns as planned.
@@ -81,7 +81,7 @@ pub enum Request {
     },
     /// Revoke what was allowed for the rest of the session.
     Revoke {
-        /// The tools; none for all of them.
+        /// The tools; empty for all of them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tools: Vec<String>,
     },
@@ -112,6 +112,33 @@ pub enum Request {
     },
     /// Report the session's current state, with its open questions.
     Look {},
+    /// Ask something of a subagent of the session, or of one of its subagents: an answer, a cancel or an unqueue. On the wire, and
+    /// in stream input, this is that request with the field `session` ([`Request::of_line`]).
+    Subagent {
+        /// The subagent's session.
+        session: SessionId,
+        /// What is asked of it.
+        request: Box<Request>,
+    },
+}
+
+impl Request {
+    /// Reads a request of a line. One that names a `session` is for that session of the tree.
+    pub fn of_line(mut value: Value) -> Result<Self, serde_json::Error> {
+        let session = match value.as_object_mut() {
+            Some(fields) if fields.get("request").is_none() => {
+                fields.remove("session").filter(|session| !session.is_null())
+            }
+            _ => None,
+        };
+        let request = serde_json::from_value(value)?;
+        match session {
+            Some(session) => {
+                Ok(Self::Subagent { session: serde_json::from_value(session)?, request: Box::new(request) })
+            }
+            None => Ok(request),
+        }
+    }
 }
 
 /// What a client sends over a connection besides requests.
@@ -131,7 +158,7 @@ pub enum Line {
     },
     /// Say whether this client can answer the session's questions; valid as long as the connection follows.
     Attend {
-        /// Whether somebody is.
+        /// Whether it can.
         attends: bool,
     },
 }
@@ -140,7 +167,7 @@ fn beginning() -> Seq {
     1
 }
 
-/// A prompt in a session.
+/// A user message, as a client sends it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Prompt {
     /// The user's text, in which `@` refers to files; with a command, the text after its name.
@@ -206,7 +233,7 @@ impl Compact {
         Self { focus, ..Self::default() }
     }
 
-    /// Use this text as the model's part of it.
+    /// Use this text as the model's part of the summary.
     pub fn text(summary: impl Into<String>) -> Self {
         Self { summary: Some(summary.into()), ..Self::default() }
     }
@@ -236,18 +263,18 @@ pub struct Plan {
     pub rewind: Rewind,
     /// The user's prompt in each of the turns, oldest first.
     pub prompts: Vec<String>,
-    /// Queued prompts, which go with them.
+    /// Queued prompts, which are taken back with these turns.
     pub waiting: Vec<String>,
     /// What would happen to files.
     pub files: Restored,
-    /// Those of these files that changed while one of the turns was interrupted: by somebody else, or by a command that
-    /// outlived Piton.
+    /// The changed files that somebody else, or a command that outlived Piton, may have changed while one of the turns was
+    /// interrupted.
     pub doubtful: Vec<PathBuf>,
 }
 
 impl Plan {
-    /// Paths that somebody changed since, so that they are in neither of the two states. Ignored ones do not count: every
-    /// build changes them.
+    /// Paths that somebody has changed since, so that they are in neither of the two states. Files that git ignores do not
+    /// count: every build changes them.
     pub fn conflicts(&self) -> Vec<PathBuf> {
         self.files.conflicts.iter().filter(|conflict| !conflict.ignored).map(|conflict| conflict.path.clone()).collect()
     }
@@ -267,7 +294,7 @@ pub enum When {
 }
 
 impl When {
-    /// How it is delivered, once what it interrupts is stopped.
+    /// How the message is delivered, once the interrupted turn has stopped.
     pub fn delivery(self) -> Delivery {
         match self {
             Self::Steer | Self::Interrupt => Delivery::Steer,
@@ -292,7 +319,7 @@ pub enum Reply {
     },
     /// A prompt is durable.
     Accepted(Accepted),
-    /// The turn that was waited for, or cancelled, has ended.
+    /// The turn that the client waited for or cancelled has ended.
     Ended {
         /// The prompt that it answers; none if it was cancelled or continued.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -327,46 +354,46 @@ pub enum Reply {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Answerer>,
     },
-    /// Room was made in the context.
+    /// The conversation was compacted.
     Compacted(Compacted),
     /// What a rewind would do.
     Planned(Box<Plan>),
-    /// A rewind is done.
+    /// The rewind is done.
     Rewound(Rewound),
-    /// The session has the title.
+    /// The session has the new title.
     Renamed {
-        /// Its position in the journal.
+        /// The position of the change in the journal.
         seq: Seq,
     },
-    /// What was allowed is asked about again.
+    /// The "always" answers are revoked: Piton asks again.
     Revoked {
-        /// The position of that in the journal.
+        /// The position of the change in the journal.
         seq: Seq,
     },
-    /// The session is run otherwise.
+    /// The settings have changed.
     Configured(Configured),
-    /// A command of the user's is over.
+    /// A user's own command has ended.
     Ran {
-        /// The call that it was.
+        /// Its call.
         call: CallId,
-        /// What came of it.
+        /// Its outcome.
         outcome: Box<Outcome>,
     },
-    /// These calls were asked to let their commands go on in the background.
+    /// These calls were asked to move their commands to the background.
     Leaving {
-        /// Each of them; none where no command runs.
+        /// The calls; empty if no command was running.
         calls: Vec<CallId>,
     },
-    /// There is a new session.
+    /// The fork exists.
     Forked {
-        /// Which.
+        /// The new session.
         session: SessionId,
     },
-    /// Where the session is.
+    /// The current state of the session.
     Seen(Box<Now>),
-    /// There is no turn to stop, or to wait for.
+    /// There is no turn to stop or to wait for.
     AtRest {},
-    /// A request could not be understood or was refused, or nothing more can be done in this session.
+    /// The request was malformed or refused, or the session cannot go on.
     Refused(Refusal),
 }
 
@@ -384,42 +411,41 @@ pub struct Accepted {
 pub struct Unqueued {
     /// Which.
     pub message: MessageId,
-    /// What was said, without what Piton put beside it: text and images. Known secrets are taken out of it, as of all
-    /// that is on record.
+    /// The user's text and images, without Piton's notes. Known secrets are redacted, as in every record.
     pub parts: Vec<Part>,
     /// When the model would have read it.
     pub delivery: Delivery,
-    /// Where it is on record that it was taken back; none where the message itself was not on record yet.
+    /// The position of its removal in the journal; `None` if the message itself was not recorded yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<Seq>,
 }
 
-/// Room that was made in the context.
+/// What a compaction did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compacted {
     /// The whole summary, as the model reads it.
     pub summary: String,
-    /// The last event that it stands for.
+    /// The last event that the summary covers.
     pub upto_seq: Seq,
-    /// Tokens of the context before, roughly.
+    /// Estimated tokens of the context before.
     pub tokens_before: u64,
-    /// Tokens of the context now, roughly.
+    /// Estimated tokens of the context now.
     pub tokens_after: u64,
 }
 
-/// How a session is run from here on.
+/// What a change of the settings did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configured {
     /// The position of the change in the journal.
     pub seq: Seq,
-    /// What was changed; the model by its whole name.
+    /// The new values, with the model's full name.
     pub changed: Configure,
-    /// Whether a turn is under way that goes by what it can of it.
+    /// Whether a turn is in progress and already follows the parts that apply during a turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_once: bool,
-    /// Whether some of it waits for the end of that turn.
+    /// Whether other parts wait for the end of that turn.
     pub after_turn: bool,
-    /// What a person should know of the model.
+    /// Remarks on the model, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
@@ -434,55 +460,55 @@ pub struct Rewound {
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The prompt that was refused, where it was one.
+    /// The refused prompt, if the request was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<MessageId>,
-    /// Why, in words.
+    /// The reason, for people.
     pub error: String,
 }
 
-/// Something a listener hears.
+/// What a subscriber receives.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Published {
     /// An event that is durable in the journal.
     Recorded(Arc<Record>),
-    /// A fragment. Not in the journal.
+    /// A fragment. It is not in the journal.
     Live(Arc<Live>),
-    /// Where the session is, at the last record that was told. What comes next continues it.
+    /// The state of the session as of the last record that was sent. Later records and fragments continue from it.
     Now(Box<Now>),
-    /// Everything from before is told; from here on it is told as it happens.
+    /// All earlier records have been sent; from here on, everything is sent as it happens.
     CaughtUp,
-    /// The listener was too slow and missed fragments. [`Published::Now`] follows, with all that still counts of them.
+    /// The subscriber was too slow and missed fragments. [`Published::Now`] follows, with the part of them that still counts.
     Missed {
         /// How many at most.
         fragments: u64,
     },
-    /// The session wants something of its clients. Told again to who comes late.
+    /// The session wants something from its clients. Also sent to clients that subscribe later.
     Wanted(Wanted),
-    /// It is not wanted any more: it was answered, or nothing waits for it.
+    /// The question is no longer open: it was answered, or nothing waits for it.
     Withdrawn(Subject),
-    /// The last there is to hear.
+    /// The last message of a subscription.
     Closed(Closed),
 }
 
-/// Why there is nothing more to hear.
+/// Why a subscription has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Closed {
-    /// Who ran the session has left it in good order.
+    /// The process that ran the session has closed it normally.
     Left,
     /// The journal cannot be written. What is recorded is safe.
     Broken {
         /// What went wrong and what was kept.
         error: String,
     },
-    /// Who ran the session is gone, or the connection to it.
+    /// The process that ran the session is gone, or the connection to it broke.
     Lost,
 }
 
-/// What a listener hears besides records and fragments, as a line of a connection.
+/// What a subscriber receives besides records and fragments, as a line of a connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Mark {
@@ -499,7 +525,7 @@ pub enum Mark {
     Wanted(Wanted),
     /// [`Published::Withdrawn`].
     Withdrawn {
-        /// What is not wanted any more.
+        /// The question that is no longer open.
         subject: Subject,
     },
     /// [`Published::Closed`].
@@ -507,7 +533,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// The line of something that is neither a record nor a fragment.
+    /// The line for anything that is neither a record nor a fragment.
     pub fn of(published: &Published) -> Option<Self> {
         match published {
             Published::Recorded(_) | Published::Live(_) => None,
@@ -534,18 +560,18 @@ impl From<Mark> for Published {
     }
 }
 
-/// A fragment of something under way.
+/// A fragment of something in progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Live {
-    /// The model is speaking.
+    /// The model's reply has grown.
     ModelDelta {
         /// The session's step.
         step: u32,
         /// Which attempt, from 1: fragments of an attempt that fails are abandoned.
         attempt: u32,
-        /// The new piece.
+        /// The new fragment.
         delta: Delta,
     },
     /// The model has been silent for this long.
@@ -559,10 +585,10 @@ pub enum Live {
     SummaryAsked {
         /// `provider/model`.
         model: String,
-        /// How often it was asked by now, this time included.
+        /// The number of this attempt, from 1.
         attempt: u32,
     },
-    /// It gave none.
+    /// The model gave no summary.
     SummaryFailed {
         /// `provider/model`.
         model: String,
@@ -570,17 +596,17 @@ pub enum Live {
         attempt: u32,
         /// Why.
         error: String,
-        /// When it is asked again, in milliseconds; `None`: not at all.
+        /// Milliseconds until the next attempt; `None` if there is none.
         retry_ms: Option<u64>,
     },
-    /// A running tool has output.
+    /// A running tool has produced output.
     ToolOutput {
         /// Which call.
         call: CallId,
-        /// The new piece, readable text.
+        /// The new text, readable.
         text: String,
     },
-    /// The model has said all it wanted, and the turn waits for subagents that it has left at work.
+    /// The model has finished, and the turn waits for subagents in the background.
     SubagentsAwaited {
         /// How many.
         subagents: usize,
@@ -592,7 +618,7 @@ pub enum Live {
         /// Which of the two.
         paused: bool,
     },
-    /// MCP servers, all of them, since one has another state than before.
+    /// The state of an MCP server has changed. Lists all servers.
     Servers {
         /// Each with its state, by name.
         servers: Vec<ServerNow>,
@@ -604,14 +630,14 @@ pub enum Live {
     },
 }
 
-/// An MCP server, as it is now.
+/// The current state of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerNow {
     /// Its name.
     pub name: String,
     /// `known`, `starting`, `ready`, `failed` or `needs_login`.
     pub state: String,
-    /// How many tools it has, as far as is known.
+    /// The number of its known tools.
     pub tools: usize,
     /// Why it cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -621,38 +647,38 @@ pub struct ServerNow {
 /// How a turn went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Counts the session's turns from 1; 0 where none began: hooks had not let pass what was said.
+    /// Counts the session's turns from 1; 0 if no turn began, because the hooks had not accepted the prompt.
     pub turn: u32,
     /// How it ended.
     pub end: TurnEnd,
-    /// Which limit or fault it was, where the end does not say enough.
+    /// Which limit or fault it was, if `end` does not say enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
     /// Details for people.
     pub detail: Option<String>,
     /// What it used.
     pub spent: Spent,
-    /// The model's last words; empty if it said none.
+    /// The model's last message; empty if there is none.
     pub text: String,
-    /// Whether it left the workspace other than it found it: then `piton undo` takes that back.
+    /// Whether it has changed the workspace, so that `piton undo` can revert something.
     #[serde(default)]
     pub changed_files: bool,
-    /// The checks that were run last before it ended.
+    /// The last run of each check before the turn ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckRun>,
-    /// The answer as a schema wanted it, where one was given and it fits.
+    /// The answer as JSON, if a schema was set and the answer matches it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Box<Value>>,
-    /// What the model's commands could reach; none where no turn began.
+    /// What the model's commands could reach; `None` if no turn began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Box<SandboxUsed>>,
-    /// What the loop of the preset returns: those words, or the sentence that stands for them where the preset has one.
+    /// What the preset's loop returns: `text`, or the preset's own sentence in its place.
     #[serde(default)]
     pub result: String,
 }
 
 impl Report {
-    /// The report for who said something that no turn began for.
+    /// The report on a prompt for which no turn began.
     pub fn not_begun(end: TurnEnd, why: impl Into<String>) -> Self {
         Self {
             turn: 0,
@@ -669,7 +695,7 @@ impl Report {
         }
     }
 
-    /// The report of the turn that just ended, where this is the event that ended it; the session has applied it.
+    /// The report on the turn that this event ended; `None` for other events. The session must have applied the event.
     pub fn of(session: &State, event: &Event) -> Option<Self> {
         let Event::TurnEnded { turn, end, why, detail, spent } = event else { return None };
         let replies = last_replies(session);
@@ -686,14 +712,14 @@ impl Report {
     }
 }
 
-/// What a turn's commands could reach, as its policy has it.
+/// What a turn's commands could reach, according to its policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxUsed {
     /// What they could change.
     pub mode: SandboxMode,
-    /// What held them to that, by its word; none where nothing did.
+    /// The name of the backend that enforced it; `None` if nothing did.
     pub backend: Option<String>,
-    /// The hosts that were open to them, a rule each. Without a sandbox all are, and this is empty.
+    /// The hosts that were open to them, one rule each. Empty without a sandbox, where every host is open.
     pub net: Vec<String>,
 }
 
@@ -704,14 +730,14 @@ impl SandboxUsed {
     }
 }
 
-/// How a check went: the evidence in the journal, and in a turn's report.
+/// The result of a check: the evidence in the journal and in a turn's report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRun {
     /// The command.
     pub check: String,
     /// Whether it passed.
     pub passed: bool,
-    /// Its exit code; none where it was killed or took too long.
+    /// Its exit code; `None` if it was killed or took too long.
     pub exit_code: Option<i32>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
@@ -722,18 +748,18 @@ pub struct CheckRun {
 }
 
 impl CheckRun {
-    /// The check behind a piece of evidence, if it is one.
+    /// Reads a piece of evidence; `None` if it is not that of a check.
     pub fn of(evidence: &Value) -> Option<Self> {
         serde_json::from_value(evidence.clone()).ok()
     }
 }
 
-/// What the model said last, if it spoke after the user did. A reply that was cut and continued is one.
+/// The model's last message, if it replied after the user's. A reply that was cut and continued counts as one.
 pub fn last_words(session: &State) -> String {
     last_replies(session).concat()
 }
 
-/// The same in the pieces that it came in.
+/// The same, in the pieces of a continued reply.
 fn last_replies(session: &State) -> Vec<String> {
     let messages: Vec<&Arc<Message>> = session.transcript().collect();
     let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
@@ -743,7 +769,7 @@ fn last_replies(session: &State) -> Vec<String> {
     let mut replies = Vec::new();
     while let Some(reply) = backwards.next_if(|message| message.role == Role::Assistant) {
         replies.insert(0, reply.prose());
-        // Between the pieces stand notes of ours, which have no id.
+        // Between the pieces are Piton's own notes, which have no id.
         let mut is_continued = false;
         while let Some(note) = backwards.next_if(|message| message.role == Role::User && message.id.is_none()) {
             is_continued |= goes_on(note);

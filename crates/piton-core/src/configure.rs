@@ -12,40 +12,40 @@ use std::fmt;
 /// The name that stands for every tool.
 pub const EVERY_TOOL: &str = "*";
 
-/// What is changed. What is absent stays as it is.
+/// The new values. A setting that is absent stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configure {
-    /// The models to ask, as `provider/name`; `a/x,b/y` asks b/y where a/x gives no reply.
+    /// The model, as `provider/name`; `a/x,b/y` falls back to b/y if a/x gives no reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The permission mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
-    /// How much the model thinks.
+    /// The reasoning effort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// The names of the tools that the model is offered; `*` for all of them.
+    /// The names of the tools that the model gets; `*` for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The agent that the session is run by.
+    /// The agent that runs the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// A hash of that agent's file, where it has one. On record only: Piton says what it was.
+    /// A hash of that agent's file, if it has one. Only Piton sets it, in the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_hash: Option<String>,
 }
 
-/// The agent of a session of which nothing else is said.
+/// The default agent of a session.
 pub const BUILD: &str = "build";
 /// The agent that plans: its session is in the permission mode `plan`.
 pub const PLAN: &str = "plan";
 
-/// Who changed it.
+/// Who changed the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChangedBy {
-    /// A person, at whatever client.
+    /// A person, at any client.
     User,
 }
 
@@ -86,7 +86,7 @@ impl Configure {
         agent.into_iter().chain(model).chain(mode).chain(effort).chain(tools).collect()
     }
 
-    /// What of it holds in a turn that is under way, and what waits for the next.
+    /// Splits it into the part that applies in a turn in progress, and the part that waits for the next turn.
     pub fn split(&self) -> (Self, Self) {
         let waits = self.model.is_some() || self.agent.is_some();
         let now = Self { mode: self.mode, effort: self.effort.filter(|_| !waits), ..Self::default() };

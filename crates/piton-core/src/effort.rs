@@ -4,23 +4,24 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How much a model thinks before it answers. No provider has all of these; each gets the nearest it has.
+/// Reasoning effort: how much a model thinks before it answers. No provider has all levels; each gets the nearest one
+/// it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// Not at all, where the model can be told so.
+    /// No reasoning, if the model supports that.
     None,
-    /// Hardly.
+    /// Minimal.
     Minimal,
-    /// A little.
+    /// Low.
     Low,
-    /// Some.
+    /// Medium.
     Medium,
-    /// Much.
+    /// High.
     High,
-    /// More than much.
+    /// Very high.
     Xhigh,
-    /// As much as it can.
+    /// The model's maximum.
     Max,
 }
 

@@ -69,7 +69,7 @@ pub enum Event {
     /// Piton read something that the model gets with the next event: a file that the user's message refers to,
     /// instructions, a reminder. The text itself is in that event.
     ContextGiven {
-        /// Each of them, in order.
+        /// The items, in order.
         items: Vec<Given>,
     },
     /// A user message. It is durable before the client is told that it was accepted.
@@ -83,6 +83,9 @@ pub enum Event {
         /// What the person typed, if a command's template expanded it: `/fix 12`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         typed: Option<String>,
+        /// What that command or skill allows until the end of the turn that reads the message, as rules.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        allows: Vec<String>,
     },
     /// A queued message was taken back. No step has read it, and none will.
     MessageUnqueued {
@@ -168,7 +171,7 @@ pub enum Event {
         /// What had streamed before it failed. Shown as abandoned; the model never sees it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         abandoned: Vec<Part>,
-        /// When to retry; `None`: not at all.
+        /// When to retry; `None` if never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at_ms: Option<TimeMs>,
     },
@@ -339,7 +342,7 @@ pub enum Event {
         /// Which call it was about, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
-        /// Each of them, in order.
+        /// The items, in order.
         runs: Vec<HookRun>,
         /// Their notes to the model.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -502,7 +505,7 @@ pub enum Event {
     SettingsChanged {
         /// The new values, with full model names.
         changed: Configure,
-        /// Who changed it.
+        /// Who changed the settings.
         by: ChangedBy,
         /// Whether a turn was in progress that follows it from here on. Absent in older journals, where a turn kept its
         /// settings.
@@ -533,7 +536,7 @@ pub enum Event {
     },
 }
 
-/// Something that Piton read for the model.
+/// A file or note that Piton read for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
     /// What it is.
@@ -572,7 +575,7 @@ impl Given {
     }
 }
 
-/// The kind of something that Piton read for the model.
+/// The kinds of files and notes that Piton reads for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GivenKind {
@@ -598,6 +601,10 @@ pub enum GivenKind {
     PlanModeOver,
     /// MCP servers that came, went, or have other tools than the model was told.
     Servers,
+    /// A file that the model has read for the third time, and that has not changed.
+    ReadAgain,
+    /// Skills and agents whose files have changed since the session was opened.
+    EntriesChanged,
 }
 
 /// Where a session comes from.
@@ -832,10 +839,10 @@ pub struct Rewind {
     pub direction: Direction,
     /// How many turns.
     pub turns: u32,
-    /// The event that the next one will follow. `None`: the conversation stays as it is.
+    /// The event that the next one will follow; `None` if the conversation stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Seq>,
-    /// What happens to files, in order. Empty: they stay as they are.
+    /// What happens to files, in order; empty if they stay as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<Restore>,
     /// Whether to overwrite files that somebody has changed since.
@@ -955,8 +962,8 @@ impl Event {
             Self::Todo { .. } => 4,
             Self::ContextGiven { items }
                 if items.iter().any(|item| {
-                    use GivenKind::{PlanMode, PlanModeOver, Servers, Todo};
-                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers)
+                    use GivenKind::{EntriesChanged, PlanMode, PlanModeOver, ReadAgain, Servers, Todo};
+                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers | ReadAgain | EntriesChanged)
                 }) =>
             {
                 4

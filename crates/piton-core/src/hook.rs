@@ -4,21 +4,21 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A point of the loop at which hooks are run, in the order of a turn.
+/// The points of the loop at which hooks run, in the order of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookPoint {
-    /// The session was opened, new or again.
+    /// The session was opened: a new one, or a resumed one.
     SessionStart,
     /// A prompt arrived that is not recorded yet.
     Prompt,
-    /// The model is about to be asked.
+    /// A model call is about to start.
     BeforeModel,
-    /// A raw piece of the model's answer came, as its server sent it.
+    /// A raw chunk of the model's answer arrived, as the server sent it.
     Chunk,
-    /// A piece of prose came.
+    /// A fragment of prose arrived.
     TextDelta,
-    /// A piece of reasoning came.
+    /// A fragment of reasoning arrived.
     Reasoning,
     /// The model has replied, or has failed to.
     AfterModel,
@@ -30,19 +30,19 @@ pub enum HookPoint {
     BeforeTool,
     /// A person was asked a question; the turn waits for the answer.
     Approval,
-    /// A call has its outcome, not yet on record.
+    /// A call has an outcome that is not recorded yet.
     AfterTool,
     /// A step is over.
     Step,
-    /// The model has said all it wanted: may the turn end?
+    /// The model has finished: may the turn end?
     Stop,
     /// A turn is over.
     Turn,
-    /// The context is about to be compacted.
+    /// The conversation is about to be compacted.
     BeforeCompaction,
-    /// The context was compacted.
+    /// The conversation was compacted.
     Compacted,
-    /// The session is being left.
+    /// The session is closing.
     SessionEnd,
 }
 
@@ -85,15 +85,15 @@ impl Gates {
     }
 }
 
-/// What a hook says of a call. The later, the stricter.
+/// A hook's verdict on a call, from lenient to strict.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookVerdict {
     /// No question is needed. A rule can still deny the call.
     Allow,
-    /// A person is to be asked, whatever the rules say; the text tells the person why, and may be empty.
+    /// Ask a person, whatever the rules say; the text tells the person why, and may be empty.
     Ask(String),
-    /// It is not run; the text tells the model why.
+    /// Do not run it; the text tells the model why.
     Refuse(String),
 }
 
@@ -123,24 +123,24 @@ pub enum Demand {
 pub struct HookRun {
     /// The hook's name.
     pub hook: String,
-    /// Where it ran, where that is another point than the record's, and then this one counts: hooks that only watch are
-    /// told of together, at the step's end.
+    /// Where it ran, if that differs from the record's point: hooks that only watch are recorded together at the end of
+    /// the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub point: Option<HookPoint>,
-    /// How often.
+    /// How often it ran.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub times: u32,
-    /// How long that took in all, in milliseconds.
+    /// The total time, in milliseconds.
     pub duration_ms: u64,
     /// How it ended.
     pub end: HookEnd,
-    /// More words: what went wrong, or what it says to people.
+    /// Details: what went wrong, or the hook's message to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What it did, in words such as `changed the input`; empty: nothing.
+    /// What it did, in phrases such as `changed the input`; empty if nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub did: Vec<String>,
-    /// What it found out, for programs: an object, as a check leaves it.
+    /// Its findings for programs: an object, such as the result of a check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
 }
@@ -149,13 +149,13 @@ pub struct HookRun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookEnd {
-    /// It did what it does.
+    /// It ran normally.
     Ok,
-    /// It reported a failure, or its answer could not be read. It is as if it had not run.
+    /// It failed, or its answer could not be read. It has no effect.
     Failed,
-    /// It took too long. It is as if it had not run.
+    /// It took too long. It has no effect.
     TimedOut,
-    /// It panicked. It is as if it had not run.
+    /// It panicked. It has no effect.
     Panicked,
 }
 

@@ -22,15 +22,15 @@ use serde_json::json;
 /// The tool that asks a person.
 pub const TOOL: &str = "ask_user";
 
-/// A few questions to a person, asked together.
+/// Several questions to a person, asked together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inquiry {
     /// The questions, in order.
     pub questions: Vec<InquiryQuestion>,
-    /// How long the person has, in seconds. Without it they have all the time there is.
+    /// The time limit in seconds; without it, there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u32>,
-    /// The plan that it is about, where a person is to approve of one: shown before the question.
+    /// The plan to approve, if there is one; shown before the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Box<ProposedPlan>>,
 }
@@ -38,28 +38,28 @@ pub struct Inquiry {
 /// One question of an inquiry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InquiryQuestion {
-    /// What it is about, in a word or two.
+    /// Its subject, in a word or two.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub header: String,
-    /// The question itself.
+    /// The question.
     pub question: String,
-    /// The answers on offer. A person may always answer in words of their own.
+    /// The possible answers. A person may always answer in their own words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<InquiryOption>,
     /// Whether several options may be chosen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub several: bool,
-    /// The answer where nobody gives one; empty: there is none.
+    /// The answer if nobody gives one; empty if there is no default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub default: Vec<String>,
 }
 
-/// An answer on offer.
+/// A possible answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InquiryOption {
     /// The answer.
     pub label: String,
-    /// What it means, if that needs to be said.
+    /// An explanation, if it needs one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
@@ -78,7 +78,7 @@ impl Inquiry {
         Self { questions: vec![question], seconds: None, plan }
     }
 
-    /// What is wrong with it, in words for the model.
+    /// The error, in words for the model.
     pub fn fault(&self) -> Option<String> {
         match self.questions.len() {
             0 => return Some("there is no question".to_owned()),
@@ -254,7 +254,7 @@ pub fn in_words(answers: &[Vec<String>]) -> String {
     answers.iter().map(words).collect::<Vec<_>>().join(" · ")
 }
 
-/// The questions as text, for whoever draws a question without knowing of inquiries.
+/// The questions as text, for views that do not know inquiries.
 pub fn as_text(inquiry: &Inquiry) -> String {
     let question = |question: &InquiryQuestion| {
         let mut lines = vec![question.question.clone()];

@@ -1,8 +1,8 @@
-//! The pure heart of Piton: the words of the field, the events of a session, and the machine that folds them.
+//! The pure core of Piton: the vocabulary, the events of a session, and the machine that folds them.
 //!
 //! Nothing here reads a file, a clock, the environment or the network, and nothing is async: time, randomness and the
-//! answers of the world come in as data. That is why a session can be replayed, resumed and tested by the hundred
-//! thousand, and this boundary must stay closed.
+//! results of I/O come in as data. This makes it possible to replay and resume sessions, and to test them by the hundred
+//! thousand. Do not add I/O here.
 //!
 //! Modules in reading order.
 

@@ -21,17 +21,17 @@ pub enum Role {
 /// One entry of the transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Set for what a user said; a model's messages are named by their step.
+    /// Set for a user's message; a model's messages are identified by their step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<MessageId>,
     /// Who speaks.
     pub role: Role,
-    /// What is said, in order.
+    /// The content, in order.
     pub parts: Vec<Part>,
-    /// True when the model was cut off while it spoke: what it said is kept, and marked.
+    /// True if the model was cut off: the text so far is kept, and marked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// Who said it, as `provider/model`; set for what a model said. Attachments of one provider mean nothing to another.
+    /// The author of a model's message, as `provider/model`. Attachments of one provider mean nothing to another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
@@ -42,16 +42,16 @@ pub struct Message {
 pub enum Part {
     /// Prose.
     Text {
-        /// The prose itself.
+        /// The text.
         text: String,
         /// The provider's own attachment (citations, a phase, an item's id), replayed unchanged to the one that made it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<Value>,
     },
-    /// What the model thought aloud. `opaque` is whatever the provider wants back byte for byte (a signature, an
-    /// encrypted item): kept as it came, never read.
+    /// The model's reasoning. `opaque` is what the provider wants back byte for byte (a signature, an encrypted item):
+    /// stored as it came, never read.
     Reasoning {
-        /// The visible reasoning; may be empty where the provider hides it.
+        /// The visible reasoning; may be empty if the provider hides it.
         text: String,
         /// The provider's own attachment, replayed unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,18 +59,18 @@ pub enum Part {
     },
     /// The model asks for a tool.
     ToolCall(ToolCall),
-    /// The answer to one tool call.
+    /// The result of one tool call.
     ToolResult {
         /// Which call this answers.
         call: CallId,
         /// The tool's name, since some protocols want it repeated.
         tool: String,
-        /// What came of it.
+        /// Its outcome.
         outcome: Outcome,
     },
-    /// Words of Piton's own, shown to the model and marked as such to people (wrap up, go on, …).
+    /// A text that Piton adds for the model, and that people see marked as Piton's (wrap up, go on, …).
     Note {
-        /// What the note is for.
+        /// The purpose of the note.
         #[serde(default, skip_serializing_if = "NoteKind::is_plain")]
         kind: NoteKind,
         /// The note as the model reads it.
@@ -85,16 +85,16 @@ pub enum Part {
     },
 }
 
-/// What a note of Piton's is for.
+/// The purpose of a note.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
     /// Something that the model should know.
     #[default]
     Plain,
-    /// The reply before was cut: the model is asked to continue it.
+    /// The previous reply was cut: it asks the model to continue.
     Continue,
-    /// The summary that stands for older messages.
+    /// The summary of older messages.
     Summary,
 }
 
@@ -113,9 +113,9 @@ pub struct ToolCall {
     /// The provider's id, echoed back to it. Not trusted to be unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// The tool's name: ours, once the reply was taken and where there is such a tool.
+    /// The tool's name: Piton's own name, once the reply is recorded and if there is such a tool.
     pub name: String,
-    /// The name as the model wrote it, where that is another: what the model and its provider read.
+    /// The name as the model wrote it, if it differs: the model and its provider get this one back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spelling: Option<String>,
     /// The arguments.
@@ -140,23 +140,23 @@ impl ToolCall {
     }
 }
 
-/// Why the model stopped speaking, normalised over providers.
+/// Why the model stopped, normalized over providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It said all it wanted to.
+    /// It had finished.
     Stop,
-    /// It wants its tool calls answered.
+    /// It waits for the results of its tool calls.
     ToolCalls,
-    /// It ran into the output limit or the end of its window.
+    /// It reached the output limit or the end of its window.
     Length,
     /// The provider's filter cut it, or it refused.
     ContentFilter,
-    /// The provider paused it because its own tools take long; asked again, it continues.
+    /// The provider paused it because the provider's own tools take long; it continues when asked again.
     Paused,
-    /// The provider reported a failure after it had begun.
+    /// The provider reported a failure after the reply had begun.
     Error,
-    /// Anything else, a missing reason included.
+    /// Anything else, or no reason given.
     Other,
 }
 
@@ -200,7 +200,7 @@ pub fn prose(parts: &[Part]) -> String {
     all
 }
 
-/// What a person said of the parts of a user's message: without what stands before it, and what was read for it behind it.
+/// The person's own parts of a user message, without Piton's notes before them and the text of references after them.
 pub fn said(parts: &[Part]) -> &[Part] {
     let is_note = |part: &Part| matches!(part, Part::Note { .. });
     let first = parts.iter().position(|part| !is_note(part)).unwrap_or(parts.len());

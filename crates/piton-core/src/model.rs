@@ -19,7 +19,7 @@ pub struct Request {
     pub may_call: bool,
     /// The conversation. Every tool call in it is answered once, in order.
     pub messages: Vec<Arc<Message>>,
-    /// The most tokens the model may generate, where the provider wants to be told.
+    /// The output limit in tokens, if the provider requires one.
     pub max_output_tokens: Option<u32>,
 }
 
@@ -28,22 +28,22 @@ pub struct Request {
 pub enum ModelEvent {
     /// A fragment, for people to watch. Never journalled.
     Delta(Delta),
-    /// The whole reply. The last event of a stream that did not fail.
+    /// The complete reply: the last event of a stream that did not fail.
     Done(Box<Reply>),
 }
 
-/// A fragment of a reply in the making.
+/// A fragment of a reply in progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Delta {
     /// Prose.
     Text {
-        /// The new piece.
+        /// The new fragment.
         text: String,
     },
     /// Visible reasoning.
     Reasoning {
-        /// The new piece.
+        /// The new fragment.
         text: String,
     },
     /// A tool call began.
@@ -53,17 +53,17 @@ pub enum Delta {
         /// The tool's name.
         name: String,
     },
-    /// A piece of a call's arguments.
+    /// A fragment of a call's arguments.
     CallInput {
         /// Position among this reply's calls, from 0.
         index: usize,
-        /// The new piece of JSON text.
+        /// The new fragment of JSON text.
         json: String,
     },
 }
 
 impl Delta {
-    /// Bytes of what is said in it.
+    /// The size of its text, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Text { text } | Self::Reasoning { text } => text.len(),
@@ -73,34 +73,34 @@ impl Delta {
     }
 }
 
-/// A model's whole reply.
+/// A complete reply of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// Text, reasoning and tool calls in order. The calls' ids are filled in by the loop, not by the provider.
     pub parts: Vec<Part>,
-    /// Why it stopped.
+    /// Why the model stopped.
     pub finish: FinishReason,
-    /// The provider's own word for it.
+    /// The provider's own name for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_raw: Option<String>,
-    /// What it cost in tokens.
+    /// The tokens used.
     #[serde(default)]
     pub usage: Usage,
     /// The provider's id for this answer, for support requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// Parts of the stream that could not be read and were skipped, without spoiling the reply.
+    /// Parts of the stream that could not be read and were skipped; the reply is complete without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl Reply {
-    /// A reply of which nothing is known but what it says and why it ended.
+    /// A reply with only parts and finish reason.
     pub fn new(parts: Vec<Part>, finish: FinishReason) -> Self {
         Self { parts, finish, finish_raw: None, usage: Usage::default(), response_id: None, warnings: Vec::new() }
     }
 
-    /// Whether the provider said what it used: a count of the prompt, and of the words if there are any.
+    /// Whether the provider reported the usage: the prompt's, and the output's if there is any.
     pub fn is_counted(&self) -> bool {
         self.usage.is_told(!self.parts.is_empty())
     }
@@ -112,19 +112,19 @@ impl Reply {
 pub struct ModelError {
     /// What the turn does about it.
     pub kind: ModelErrorKind,
-    /// One line for people: the provider's own words where it gave any, with address or status. Never a key.
+    /// One line for people: the provider's own message if it gave one, with address or status. Never a key.
     pub message: String,
-    /// HTTP status, where there was one.
+    /// The HTTP status, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// How long the provider asked us to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// The provider's own word on whether asking the same again may help, where it gave any.
+    /// Whether the provider says that a retry may help, if it says anything about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub should_retry: Option<bool>,
-    /// What it used all the same, where the provider counted it: an answer that it calls unusable is billed too. An event
-    /// has it beside the error, not in it.
+    /// The usage, if the provider counted it: it bills unusable answers too. In an event, it stands beside the error,
+    /// not in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<Usage>>,
 }
@@ -146,37 +146,37 @@ impl ModelError {
     }
 }
 
-/// One kind per thing the turn does about a failed model call.
+/// The kinds of failed model calls, by what the turn does about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelErrorKind {
-    /// 429: wait as told, ask again.
+    /// 429: wait as requested, then retry.
     RateLimited,
-    /// 529, 503 or the provider's word for it: wait, ask again.
+    /// 529, 503 or the provider's own code for overload: wait, then retry.
     Overloaded,
-    /// 5xx, 408, 409, 425: ask again.
+    /// 5xx, 408, 409, 425: retry.
     Server,
-    /// No connection: ask again.
+    /// No connection: retry.
     Network,
-    /// The stream ended before its end: ask again, drop what came.
+    /// The stream broke off: drop what came, and retry.
     CutStream,
-    /// No byte for the stall time-out: ask again.
+    /// No byte arrived within the stall time-out: retry.
     Stalled,
-    /// The answer could not be read (not the protocol, not JSON): ask again, a bounded number of times.
+    /// The answer could not be read (not the protocol, not JSON): retry, a bounded number of times.
     Malformed,
-    /// The answer went on beyond what any model says, and was broken off: tell the person.
+    /// The answer was longer than any model's should be, and Piton broke it off: tell the person.
     Endless,
-    /// The model said nothing and called nothing: ask again, at most twice.
+    /// The reply has neither text nor calls: retry, at most twice.
     EmptyReply,
-    /// Piton itself was killed while the model spoke: ask again.
+    /// Piton was killed during the reply: retry.
     Interrupted,
     /// The conversation does not fit the model's window: compact.
     WindowExceeded,
-    /// The key is missing, wrong, or not allowed to: tell the person.
+    /// The key is missing, wrong, or lacks permission: tell the person.
     Auth,
-    /// No such model, or no such endpoint: tell the person.
+    /// There is no such model or endpoint: tell the person.
     NotFound,
-    /// No money or quota left: tell the person.
+    /// The account has no money or quota left: tell the person.
     QuotaSpent,
     /// The provider's filter refused the prompt: tell the person.
     ContentFilter,

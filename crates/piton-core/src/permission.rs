@@ -1,9 +1,9 @@
-//! May this call run? A pure function of the rules, the mode, what the session reaches, and what the call will access; tools do
-//! not ask.
+//! Decides whether a call may run: a pure function of the rules, the mode, the session's reach, and what the call will access.
+//! Tools do not ask for permission themselves.
 //!
-//! A call's verdict is the strictest of its parts: each simple command of a script, each path that it reads or writes, each host.
-//! Of each part the user's voice says what holds, by the most particular rule that matches; other voices can only be stricter,
-//! but where the user says nothing. What no rule speaks of, the mode settles ([`PermissionMode`]).
+//! A call's verdict is the strictest of the verdicts on its parts: each simple command of a script, each path that it reads or
+//! writes, each host. For each part, the most specific matching rule of the user's voice decides. Other voices can only be
+//! stricter, except for parts that no rule of the user matches. If no rule matches a part, the mode decides ([`PermissionMode`]).
 
 mod pattern;
 mod rule;
@@ -25,17 +25,17 @@ use std::str::FromStr;
 pub enum Action {
     /// Run it.
     Allow,
-    /// Ask the person first; where nobody can be asked, refuse.
+    /// Ask a person first; refuse if nobody can be asked.
     Ask,
     /// Refuse it.
     Deny,
 }
 
 impl Action {
-    /// All of them.
+    /// All actions.
     pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
 
-    /// Its word, as in files and in the journal.
+    /// Its name in files and in the journal.
     pub fn word(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -45,45 +45,46 @@ impl Action {
     }
 }
 
-/// How freely a session works: what becomes of what its rules do not speak of.
+/// The permission mode: decides about the parts of a call that no rule matches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PermissionMode {
-    /// A person is asked.
+    /// Ask a person.
     #[default]
     Ask,
-    /// Changes to files of the workspace run, and commands in a sandbox; a person is asked about the rest.
+    /// Run changes to files in the workspace, and commands in a sandbox; ask a person about the rest.
     AcceptEdits,
-    /// Everything runs that no rule forbids and that does not leave the sandbox.
+    /// Run everything that no rule forbids and that stays in the sandbox.
     Auto,
-    /// Only what changes nothing runs. The rest is refused, whatever rules and answers allow.
+    /// Run only what changes nothing. Refuse the rest, whatever rules and answers allow.
     Plan,
 }
 
-/// Rules in order. Of those of one voice that match a part of a call the most particular counts, among equals the later.
+/// Rules, in order. Among the rules of one voice that match a part of a call, the most specific counts; between equals, the later.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rules(pub Vec<Rule>);
 
-/// What a session's calls reach without anybody being asked. Recorded with each turn. Absolute paths without links.
+/// What a session's calls may reach without a question. Recorded with each turn. Paths are absolute, with links resolved.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
     /// The user's home.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub home: String,
-    /// What may be read besides the workspace; nothing here: everything.
+    /// Folders that may be read besides the workspace; if empty, everything may be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
-    /// Keys, histories, and Piton's own files: for no call, whatever rules and answers say.
+    /// Keys, histories and Piton's own files: no call may access them, whatever rules and answers say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub never: Vec<String>,
-    /// Hosts that the user opened, to commands or to a tool: `example.org`, `*.example.org`, `example.org:8443`. Any other is new.
+    /// Hosts that the user has opened, for commands or for a tool: `example.org`, `*.example.org`, `example.org:8443`. Piton asks about
+    /// any other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
 }
 
 impl Reach {
-    /// Whether nothing is said of it.
+    /// Whether nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -94,9 +95,9 @@ impl Reach {
 pub struct Grant {
     /// What is allowed.
     pub rule: Rule,
-    /// The rule that made it a question; `None` where no rule matched.
+    /// The rule that made Piton ask; `None` if no rule matched.
     pub asked_by: Option<Rule>,
-    /// When it was given.
+    /// When the person answered.
     pub at_ms: TimeMs,
 }
 
@@ -115,25 +116,25 @@ pub struct Ask<'a> {
     pub reach: &'a Reach,
 }
 
-/// What the rules say of a call.
+/// The decision on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// What to do.
     pub action: Action,
-    /// The rule that says so; `None` where none matched.
+    /// The rule that decided; `None` if none matched.
     pub rule: Option<Rule>,
-    /// The rules that "always" would add; none where it is asked each time, or where no rule can be written that covers it.
+    /// The rules that "always" would add; empty if Piton asks each time, or if no rule can cover the call.
     pub remember: Rules,
-    /// Whether it is for a person alone to allow, and only this once.
+    /// Whether only a person can allow it, and only once.
     pub is_asked_each_time: bool,
-    /// What was said of each part, the whole first where it has none.
+    /// The decision on each part; for a call without parts, the one on the whole call.
     pub parts: Vec<PartJudged>,
 }
 
-/// What the rules said of a call, as it is on record.
+/// The recorded decision on a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judged {
-    /// The mode that held.
+    /// The mode in effect.
     pub mode: PermissionMode,
     /// Whether commands ran in a sandbox.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -142,23 +143,23 @@ pub struct Judged {
     pub parts: Vec<PartSaid>,
 }
 
-/// The judgement of one part, in a few words.
+/// The recorded decision on one part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartSaid {
     /// The part.
     pub part: String,
     /// What to do with it.
     pub action: Action,
-    /// The rule that says so, with its voice and layer.
+    /// The rule that decided, with its voice and layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
-    /// Why, where no rule says so.
+    /// The reason, if no rule decided.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
 
 impl Judged {
-    /// A judgement in this mode.
+    /// The record of these decisions, made in this mode.
     pub fn of(judgement: &Judgement, mode: PermissionMode, confined: bool) -> Self {
         let said = |part: &PartJudged| PartSaid {
             part: part.named(),
@@ -175,55 +176,55 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// What was said of one part of a call.
+/// The decision on one part of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartJudged {
-    /// The part; `None`: the call as a whole.
+    /// The part; `None` for the call as a whole.
     pub access: Option<Access>,
     /// What to do with it.
     pub action: Action,
-    /// The rule that says so.
+    /// The rule that decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
-    /// Why, where no rule says so, for people.
+    /// The reason for people, if no rule decided.
     pub why: String,
 }
 
-/// Why a word is not a permission mode.
+/// Why a name is not a permission mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a permission mode: expected ask, accept-edits, auto or plan")]
 pub struct NotAPermissionMode(pub String);
 
-/// What a part of a call is to the modes.
+/// The classes of parts that the modes distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Changes nothing that matters, and reads what the session reaches.
+    /// Changes nothing that matters, and reads within the session's reach.
     Free,
-    /// Reads something else.
+    /// Reads anything else.
     ReadElsewhere,
     /// Writes in the workspace.
     Edit,
-    /// A command that is known to change nothing, by its arguments.
+    /// A command whose arguments show that it changes nothing.
     Harmless,
     /// Any other command.
     Command,
-    /// What a confined command reads or writes, where that is known only when it runs.
+    /// A read or write of a confined command that is known only when it runs.
     SomePath,
-    /// A command of which nobody can know what it does.
+    /// A command whose effects cannot be analyzed.
     Unknowable,
-    /// Something else that may change something: files elsewhere, an open host, a tool that does not say.
+    /// Anything else that may change something: files elsewhere, an open host, a tool that does not declare its accesses.
     Other,
-    /// A host that nobody has opened, for a tool of Piton's own.
+    /// A host that no rule opens, for one of Piton's own tools.
     NewHost,
-    /// By what is there, something runs later or is believed: git's folder, Piton's own.
+    /// Files that make something run later, or that something relies on: git's folder, Piton's own.
     Protected,
-    /// Outside of the sandbox.
+    /// Outside the sandbox.
     Unconfined,
     /// Keys and Piton's own files.
     Never,
 }
 
-/// What becomes of a part, the more lenient first.
+/// What to do with a part, from lenient to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Want {
     Run,
@@ -244,17 +245,17 @@ impl From<Want> for Action {
 
 impl Class {
     fn of(ask: &Ask<'_>, access: &Access) -> Self {
-        // How deep the deepest of these folders is that holds a path; 0: none does.
+        // The depth of the deepest of these folders that contains the path; 0 if none does.
         let depth = |path: &str, roots: &[String]| {
             let depth = |root: &String| Path::new(path).starts_with(root).then(|| Path::new(root).components().count());
             roots.iter().filter_map(depth).max().unwrap_or_default()
         };
         let Reach { read, never, .. } = ask.reach;
         match access {
-            // The kernel holds a confined command to the sandbox, in which another file may have that name, and Piton's own
-            // tools hold themselves to it.
+            // The kernel keeps a confined command in the sandbox, where another file may have that name, and Piton's own
+            // tools keep themselves in it.
             Access::Read(_) if ask.is_confined && !ask.leaves_sandbox() => Self::Free,
-            // The command that writes by its arguments is judged itself; a redirection is a write of its own.
+            // A command that writes through its arguments is judged as a command; a redirection is judged as a write.
             Access::Write(path) if ask.is_redirection(path) => {
                 if ask.is_of_confined_command() {
                     Self::Edit
@@ -289,15 +290,15 @@ impl Class {
             Access::SomePath(_) if ask.is_of_confined_command() => Self::SomePath,
             Access::SomePath(_) | Access::Unknowable(_) => Self::Unknowable,
             Access::Unsandboxed(_) => Self::Unconfined,
-            // What a subagent does is judged call by call, by these rules or stricter ones.
+            // Each call of a subagent is judged by these rules or stricter ones.
             Access::Spawn => Self::Free,
-            // Of a command that no sandbox holds nothing can be known: it may reach any other host as well.
+            // Without a sandbox, a command may reach any other host as well.
             Access::Reach(host) if !ask.has_commands() && !ask.is_open(host) => Self::NewHost,
             Access::Reach(_) | Access::Use(_) => Self::Other,
         }
     }
 
-    /// What becomes of it where no rule speaks of it.
+    /// The decision if no rule matches.
     fn by_mode(self, mode: PermissionMode, is_confined: bool) -> Want {
         use PermissionMode::{AcceptEdits, Ask, Auto, Plan};
         match (self, mode) {
@@ -328,14 +329,14 @@ impl Class {
             Self::Other => format!("no rule speaks of it; mode {mode}"),
             Self::NewHost => "nobody has opened this host".to_owned(),
             Self::Protected => "what is there is run or believed by other programs".to_owned(),
-            Self::Unconfined => "it leaves the sandbox".to_owned(),
+            Self::Unconfined => "it would run with all your rights".to_owned(),
             Self::Never => "keys, histories and Piton's own files are for no call".to_owned(),
         }
     }
 }
 
 impl PartJudged {
-    /// The part in a few words.
+    /// A short description of the part.
     pub fn named(&self) -> String {
         match &self.access {
             None => "it".to_owned(),
@@ -354,12 +355,12 @@ impl PartJudged {
 }
 
 impl Rules {
-    /// Adds a rule of the user's for all calls of a tool.
+    /// Adds a user's rule for all calls of a tool.
     pub fn push(&mut self, tool: impl Into<String>, action: Action) {
         self.0.push(Rule::of(tool, action));
     }
 
-    /// Those that are about hosts. Who allows all tools has opened no host to commands, and who forbids all has closed none.
+    /// The rules about hosts. A rule for all tools is not one of them: it neither opens nor closes hosts for commands.
     #[must_use]
     pub fn about_hosts(&self) -> Self {
         let is_about = |rule: &&Rule| rule.tool == NET || rule.pattern.is_some() && rule.action != Action::Allow;
@@ -377,18 +378,18 @@ impl Rules {
         judged.rule.map(|_| judged.action)
     }
 
-    /// Whether there are none.
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What these rules say of a call in the mode [`PermissionMode::Ask`], without anything granted.
+    /// Judges a call in the mode [`PermissionMode::Ask`], without grants.
     pub fn judge(&self, ask: &Ask<'_>) -> Judgement {
         self.judge_in(PermissionMode::Ask, &[], ask)
     }
 
-    /// What these rules, what was granted, and the mode say of a call. A grant answers the question that it was given to: it
-    /// lifts no ban, and a rule that somebody has set since asks again. Nor does a mode lift a ban.
+    /// Judges a call by these rules, the grants and the mode. A grant answers only the question that it was given to: it does
+    /// not lift a `deny`, and a rule that was added since asks again. A mode does not lift a `deny` either.
     pub fn judge_in(&self, mode: PermissionMode, grants: &[Grant], ask: &Ask<'_>) -> Judgement {
         let mut wanted = Vec::new();
         let mut parts = Vec::new();

@@ -27,7 +27,7 @@ pub struct Policy {
     /// How many steps and turns there may be.
     #[serde(flatten)]
     pub steps: StepPolicy,
-    /// Which tool calls are run, and what the model reads of them.
+    /// Which tool calls run, and what the model reads of their results.
     #[serde(flatten)]
     pub calls: CallPolicy,
     /// What follows a reply that did not end as it should.
@@ -42,33 +42,33 @@ pub struct Policy {
     /// When repetition counts as no progress.
     #[serde(rename = "no_progress")]
     pub stuck: NoProgress,
-    /// What one turn may spend.
+    /// The budget of the turn.
     pub budget: Budget,
-    /// What may run without asking.
+    /// The permission rules.
     pub permission: Rules,
-    /// What calls reach without anybody being asked.
+    /// What calls may reach without a question.
     #[serde(default, skip_serializing_if = "Reach::is_empty")]
     pub reach: Reach,
-    /// What the commands of the model can reach, whatever may run.
+    /// What the model's commands can reach, independent of the rules.
     #[serde(default, skip_serializing_if = "SandboxMode::is_off")]
     pub sandbox: SandboxMode,
-    /// What holds them to that, by its word.
+    /// The name of the backend that enforces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_backend: Option<String>,
     /// The hosts that are open to those commands: `example.org`, `*.example.org`, `example.org:8443`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub net: Vec<String>,
-    /// What becomes of calls that these rules would ask about.
+    /// The permission mode: decides about calls that no rule matches.
     #[serde(default, rename = "permission_mode", skip_serializing_if = "is_usual")]
     pub mode: PermissionMode,
     /// Whether secrets were recorded and sent without redaction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unredacted: bool,
-    /// Whether the turn waits for the session's subagents in the background before it ends: nobody is there after it to be told
-    /// of their end.
+    /// Whether the turn waits for the session's background subagents before it ends, because the session closes after
+    /// the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_subagents: bool,
-    /// Whether a snapshot of the workspace is taken before each step that may change it, so that the turn can be undone.
+    /// Whether Piton takes a snapshot before each step that may change the workspace, so that the turn can be undone.
     #[serde(default)]
     pub snapshots: bool,
     /// Where hooks have a say.
@@ -79,15 +79,15 @@ pub struct Policy {
     pub references: ReferencePolicy,
 }
 
-/// What the commands of the model can reach.
+/// What the model's commands can reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
-    /// The system and the workspace, which they may change; no network, nothing else of the home.
+    /// They can read the system and change the workspace; no network, and nothing else in the home folder.
     WorkspaceWrite,
-    /// The same, and they change nothing of it.
+    /// The same, but they cannot change the workspace.
     ReadOnly,
-    /// All that the user can.
+    /// Everything that the user can reach.
     #[default]
     Off,
 }
@@ -128,14 +128,14 @@ pub struct StepPolicy {
     pub counted: StepsCounted,
     /// Model replies of any kind in one turn, for the case that `max` does not count them all; `None`: no limit.
     pub max_replies: Option<u32>,
-    /// What the last allowed step is like.
+    /// The form of the last allowed step.
     #[serde(rename = "last_step")]
     pub last: LastStep,
     /// Turns in one session; `None`: no limit.
     pub max_turns: Option<u32>,
 }
 
-/// Which tool calls are run, and what the model reads of them.
+/// Which tool calls run, and what the model reads of their results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallPolicy {
@@ -147,9 +147,9 @@ pub struct CallPolicy {
     pub taken: CallsTaken,
     /// How tools are offered to the model, unless the configuration names a way for that model.
     pub tools_by: ToolsBy,
-    /// Whose names the fields of tools have in what the model is told of them.
+    /// Whose field names the tool schemas use for the model.
     pub tool_fields: ToolFields,
-    /// How a tool's output is cut to what the model reads.
+    /// How a tool's output is shortened for the model.
     pub output_cut: OutputCut,
     /// The tools that the model is offered, by name; `None`: all there are.
     #[serde(rename = "tools_enabled", skip_serializing_if = "Option::is_none")]
@@ -197,7 +197,7 @@ pub struct CompactionPolicy {
     /// Whether the context is compacted when the provider says that it does not fit. Otherwise that ends the turn.
     #[serde(rename = "compact_on_error")]
     pub on_error: bool,
-    /// When the context counts as full, what is kept and what is summed up.
+    /// When the context counts as full, and what is kept or summarized.
     #[serde(rename = "compaction")]
     pub rules: Compaction,
 }
@@ -226,11 +226,11 @@ pub struct ReferencePolicy {
     pub sizes: ReferenceSizes,
 }
 
-/// What the last allowed step is like.
+/// The form of the last allowed step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LastStep {
-    /// The model is told to wrap up and is offered no tools.
+    /// The model is told to wrap up and gets no tools.
     WrapUp,
     /// Like any other step; the turn ends after it.
     Plain,

@@ -10,33 +10,33 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// When repetition counts as no progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoProgress {
-    /// So many identical calls in a row; 0 switches the check off.
+    /// The number of identical calls in a row; 0 turns the check off.
     pub repeats: u32,
     /// What must be identical.
     pub compare: Compare,
-    /// What is done about it.
+    /// What to do then.
     #[serde(default)]
     pub then: Stuck,
 }
 
-/// What is done about a model that goes round in circles.
+/// What to do about a model that goes round in circles.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stuck {
-    /// A person is asked; where nobody is there, the turn ends.
+    /// Ask a person; if nobody is there, end the turn.
     #[default]
     Ask,
-    /// The turn ends.
+    /// End the turn.
     End,
 }
 
-/// What makes two calls identical.
+/// What must be equal for two calls to count as identical.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
     /// Tool and input, compared as JSON text. OpenCode's and Pulse's rule.
     Input,
-    /// Tool, input and what came of it: polling something that changes is progress.
+    /// Tool, input and outcome: polling something that changes is progress.
     InputAndResult,
 }
 
@@ -81,12 +81,20 @@ impl fmt::Write for Hashed<'_> {
     }
 }
 
+/// The key of an outcome's metadata that holds what its text says of how often the same was read.
+pub const REPEAT_NOTE: &str = "repeat_note";
+
 /// What the model reads of a result but for what no second call can repeat: the name of the file that has the output in
-/// full, and how long it took until its time was up.
+/// full, how often it was read, and how long it took until its time was up.
 fn without_marks_of_its_own(outcome: &Outcome) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(outcome.text.as_str());
     if let Some(path) = outcome.metadata["output_path"].as_str().filter(|path| !path.is_empty()) {
         text = text.replace(path, "").into();
+    }
+    if let Some(note) = outcome.metadata[REPEAT_NOTE].as_str()
+        && let Some(answer) = text.strip_suffix(note)
+    {
+        text = answer.to_owned().into();
     }
     if outcome.status == Status::TimedOut {
         let (seconds, tenths) = (outcome.duration_ms / 1_000, outcome.duration_ms % 1_000 / 100);
@@ -158,6 +166,12 @@ mod tests {
         };
         assert_eq!(seen(&cut("c1_0", "1 2 3")), seen(&cut("c2_0", "1 2 3")));
         assert_ne!(seen(&cut("c1_0", "1 2 3")), seen(&cut("c2_0", "1 2 4")));
+        let again = |times: u32| {
+            let note = format!(" (read {times} times)");
+            Outcome::ok(format!("1: one{note}")).with(json!({REPEAT_NOTE: note}))
+        };
+        assert_eq!(seen(&again(2)), seen(&again(3)));
+        assert_eq!(seen(&again(2)), seen(&Outcome::ok("1: one")));
         let late = |duration_ms: u64, said: &str| Outcome {
             duration_ms,
             ..Outcome::new(

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A piece of a request that is in the provider's cache as a whole or not at all. In JSON: kind, hash, bytes.
+/// A part of a request that a provider caches as a whole or not at all. In JSON: kind, hash, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Written", try_from = "Written")]
 pub struct Segment {
@@ -11,37 +11,38 @@ pub struct Segment {
     pub kind: SegmentKind,
     /// Equal for equal content.
     pub hash: u64,
-    /// The most tokens it can be: its bytes, for no token is less than a byte; a picture counts for what it may cost.
+    /// An upper bound on its tokens: its bytes, since no token is shorter than a byte; for a picture, the most it may
+    /// cost.
     pub bytes: u64,
 }
 
 /// How a segment is written down.
 type Written = (SegmentKind, String, u64);
 
-/// What a segment is.
+/// The kind of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentKind {
     /// The model, the system prompt and the tools.
     Frame,
-    /// What a person said, or Piton in a person's place.
+    /// A user message, or one of Piton's in its place.
     User,
-    /// What the model said.
+    /// A reply of the model.
     Assistant,
     /// Results of tools.
     Tool,
 }
 
-/// What a request was made of, recorded with its reply.
+/// The contents of a request, recorded with its reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptContents {
-    /// How many segments it shares, from the front, with the request that was answered before.
+    /// How many leading segments it shares with the previous answered request.
     pub kept: usize,
-    /// The segments behind these.
+    /// The segments after these.
     pub new: Vec<Segment>,
-    /// Tokens that the provider could read from its cache, by its own count of the request before.
+    /// Tokens that the provider could read from its cache, by its own count of the previous request.
     pub predicted_tokens: u64,
-    /// What it cost that it did not, in millionths of a US dollar; 0 for no miss, `None` where the price is not known.
+    /// The cost of a cache miss, in millionths of a US dollar; 0 without a miss, `None` if the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_micros: Option<u64>,
 }

@@ -11,20 +11,20 @@ use serde_json::Value;
 /// A question to a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// The question itself, in one line: `Run this command?`.
+    /// The question, in one line: `Run this command?`.
     pub title: String,
-    /// What it is about, in order.
+    /// The blocks that describe it, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub body: Vec<QuestionBlock>,
-    /// The answers on offer. Any other words are a refusal that the model reads.
+    /// The possible answers. Any other text is a refusal that the model reads.
     pub choices: Vec<Choice>,
-    /// Names title and body: a hash of them, so that an answer can say which question it saw.
+    /// A hash of title and body, so that an answer can name the question that it is for.
     pub shown: String,
-    /// The files that would be changed, as they were when it was asked: a yes is to these.
+    /// The files that the call would change, as they were when Piton asked: a yes covers only these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound: Vec<Target>,
-    /// The questions of the model's own (`ask_user`): they are answered in words ([`Decision::Answered`]) and not by yes or
-    /// no. The body has them as text, too.
+    /// The model's own questions (`ask_user`), which take answers in words ([`Decision::Answered`]) instead of yes or no. The
+    /// body has them as text too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inquiry: Option<Box<Inquiry>>,
 }
@@ -32,27 +32,27 @@ pub struct Question {
 /// A file that a call would change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// Where it is, through all links. Absolute.
+    /// Its real path, absolute, with all links resolved.
     pub path: String,
-    /// A hash of what is in it; `None`: there is none.
+    /// A hash of its content; `None` if the file does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
 }
 
-/// What a person should know of a call beside what it does.
+/// A fact about a call that a person should know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
-    /// What it says something about.
+    /// Its subject.
     pub about: About,
-    /// What it says.
+    /// The text.
     pub text: String,
 }
 
-/// What a fact says something about.
+/// The subject of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
-    /// The part that made it a question, and which rule, or why.
+    /// The part that made Piton ask, with the rule or the reason.
     Asked,
     /// The folder in which it runs.
     Folder,
@@ -60,22 +60,22 @@ pub enum About {
     Link,
     /// Whether it runs in the sandbox.
     Place,
-    /// What it can reach: files and hosts.
+    /// Its reach: files and hosts.
     Reach,
-    /// Characters that are not seen, by their names.
+    /// Invisible characters, by their names.
     Hidden,
 }
 
-/// Bytes of a command, from the first to behind the last.
+/// A range of bytes of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Mark {
     /// The first byte.
     pub from: usize,
-    /// Behind the last byte.
+    /// One past the last byte.
     pub to: usize,
 }
 
-/// How long an answer holds, beyond the session.
+/// Where an answer applies beyond the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lasting {
@@ -85,24 +85,24 @@ pub enum Lasting {
     Everywhere,
 }
 
-/// A piece of a question. Nothing in it is cut or cleaned: that is up to whoever draws it.
+/// A block of a question. Nothing in it is shortened or escaped: views do that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum QuestionBlock {
     /// Prose.
     Text {
-        /// The prose itself.
+        /// The text.
         text: String,
     },
-    /// A shell script, whole.
+    /// A complete shell script.
     Command {
         /// The script.
         command: String,
-        /// The parts of it that made it a question, in order. They do not overlap.
+        /// The parts that made Piton ask, in order. They do not overlap.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         marks: Vec<Mark>,
     },
-    /// What a person should know beside it.
+    /// Facts that a person should know.
     Facts {
         /// The facts, in order.
         facts: Vec<Fact>,
@@ -114,50 +114,50 @@ pub enum QuestionBlock {
         /// A unified diff without file names.
         unified: String,
     },
-    /// Data that a tool takes as it is.
+    /// The tool's input as JSON.
     Json {
-        /// The text of it.
+        /// The JSON text.
         json: String,
     },
-    /// Who wants the person to be asked, and why.
+    /// Who wants a person to decide, and why.
     Note {
         /// The reason, for people.
         text: String,
     },
 }
 
-/// One answer on offer.
+/// One possible answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// One word, different from the others in its first letter: `yes`, `always`, `no`.
     pub name: String,
-    /// More words, if any: what `always` covers.
+    /// An explanation, if any: what `always` covers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
     /// The answer to send.
     pub decision: Decision,
-    /// The rules that it adds to the session's.
+    /// The rules that this answer adds to the session's.
     #[serde(default, skip_serializing_if = "Rules::is_empty")]
     pub grants: Rules,
 }
 
-/// A person's answer, or the answer in the place of one.
+/// The answer to a question, by a person or in place of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// Yes, this once.
     Approve,
-    /// Yes, and from here on by the rules that the question offers with it (`grants`).
+    /// Yes, and add the rules of this choice (`grants`) to the session's.
     ApproveForSession,
-    /// Yes, and from here on in later sessions, too, by the same rules.
+    /// Yes, and add the same rules for later sessions too.
     ApproveLasting(Lasting),
-    /// Yes, this once and with this input, a whole JSON object, in the place of the model's.
+    /// Yes, this once, with this input in place of the model's: a complete JSON object.
     ApproveChanged(Value),
-    /// No; the words, if any, reach the model.
+    /// No; the model reads the text, if there is any.
     Deny(Option<String>),
-    /// These words to each question of an inquiry, in order; no words: the default of that question.
+    /// The answers to the questions of an inquiry, in order; an empty list is the default of that question.
     Answered(Vec<Vec<String>>),
-    /// Nobody is there to answer.
+    /// Nobody was there to answer.
     Unattended,
     /// Nobody answered an inquiry in time.
     Expired,
@@ -191,7 +191,7 @@ impl Question {
         Self { title, body, choices, shown, bound: Vec::new(), inquiry: None }
     }
 
-    /// Whether a call may run: yes, always (where that would add these rules), or no.
+    /// The question whether a call may run, with the answers yes, always (if that adds these rules) and no.
     pub fn may_run(title: impl Into<String>, body: Vec<QuestionBlock>, remember: Rules) -> Self {
         let mut choices = vec![Choice::new("yes", Decision::Approve), Choice::new("no", Decision::Deny(None))];
         if !remember.is_empty() {
@@ -228,7 +228,7 @@ impl Question {
         }
     }
 
-    /// The same, where an "always" can also be for the folder and for all sessions.
+    /// The same, with an "always" for the folder and for all sessions.
     #[must_use]
     pub fn lasting(mut self) -> Self {
         let always = |choice: &&Choice| choice.decision == Decision::ApproveForSession;

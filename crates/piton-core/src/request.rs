@@ -117,6 +117,7 @@ mod tests {
                 parts: vec![Part::text("go")],
                 delivery: Delivery::Steer,
                 typed: None,
+                allows: Vec::new(),
             },
             Event::TurnStarted {
                 turn: 1,

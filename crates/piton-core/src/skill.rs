@@ -36,7 +36,16 @@ pub const ALLOWS: &str = "allows";
 pub(crate) fn granted(tool: &str, outcome: &Outcome, at_ms: TimeMs) -> Vec<Grant> {
     let is_given = tool == TOOL && outcome.status == Status::Ok;
     let rules = outcome.metadata.get(ALLOWS).and_then(Value::as_array).filter(|_| is_given);
-    let rules = rules.into_iter().flatten().filter_map(|rule| Rule::parse(rule.as_str()?, Action::Allow).ok());
+    grants(rules.into_iter().flatten().filter_map(Value::as_str), at_ms)
+}
+
+/// The same of a command or skill that a person started.
+pub(crate) fn granted_by_person(rules: &[String], at_ms: TimeMs) -> Vec<Grant> {
+    grants(rules.iter().map(String::as_str), at_ms)
+}
+
+fn grants<'r>(rules: impl Iterator<Item = &'r str>, at_ms: TimeMs) -> Vec<Grant> {
+    let rules = rules.filter_map(|rule| Rule::parse(rule, Action::Allow).ok());
     rules.map(|rule| Grant { rule, asked_by: None, at_ms }).collect()
 }
 

@@ -12,27 +12,27 @@ use std::fmt;
 /// The tool that changes the list.
 pub const TOOL: &str = "todo";
 
-/// One thing to do.
+/// One entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TodoItem {
-    /// What, on one line.
+    /// The text, on one line.
     pub text: String,
-    /// How far it is.
+    /// Its state.
     pub status: TodoStatus,
 }
 
-/// How far a todo is.
+/// The state of a todo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
-    /// Not begun.
+    /// Not started.
     #[default]
     Pending,
-    /// The model works on it; of at most one.
+    /// In progress; at most one entry is.
     InProgress,
     /// Finished.
     Done,
-    /// Not to be done any more.
+    /// Dropped.
     Dropped,
 }
 

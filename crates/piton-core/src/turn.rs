@@ -830,7 +830,7 @@ impl Phase {
             (phase @ (Phase::Idle | Phase::Held | Due), Event::RewindAbandoned { rewind, error, .. }) => {
                 work.not_rewound(phase, rewind, error, record.seq)
             }
-            (phase, said @ Event::UserSpoke { .. }) => work.hear(phase, said, record.seq),
+            (phase, said @ Event::UserSpoke { .. }) => work.hear(phase, said, (record.seq, record.at_ms)),
             (phase, Event::SettingsChanged { changed, at_once, .. }) => match changed.mode.filter(|_| *at_once) {
                 Some(mode) => phase.in_mode(work, mode),
                 None => phase,

@@ -160,6 +160,7 @@ fn conversation(id: &SessionId, workspace: &str, steps: u32) -> Vec<Record> {
             parts: vec![Part::text(format!("look at {id} and say what it does"))],
             delivery: Delivery::Steer,
             typed: None,
+            allows: Vec::new(),
         },
         Event::TurnStarted {
             turn: 1,

@@ -1,8 +1,9 @@
-//! Agents: who does the work, with which words, tools, rules and model. A session is run by one; the tool `task` calls others,
+//! Agents: instructions, tools, rules and a model under a name. One agent runs the session; the tool `task` calls others,
 //! each in a session of its own.
 
 pub mod file;
 
+use crate::hooks::{Hook, HookTable};
 use crate::skills::Skills;
 use piton_core::call::ToolSpec;
 use piton_core::configure::{BUILD, PLAN};
@@ -11,51 +12,61 @@ use piton_core::hidden;
 use piton_core::permission::{Action, PermissionMode, Rule, Rules, Voice};
 use piton_core::policy::Policy;
 use piton_core::server_tool;
+use piton_tools::servers::Servers;
 use piton_tools::subagent::GENERAL;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Who does the work.
+/// An agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Agent {
-    /// What it is called by.
+    /// Its name.
     pub name: String,
-    /// What it is for, in a sentence for the model that may call it.
+    /// Its purpose, in a sentence for the model that may call it.
     pub description: String,
-    /// Its own words in the system prompt, behind those that every session has; none: only those.
+    /// Its instructions, which follow the system prompt of every session; may be empty.
     pub prompt: String,
-    /// The tools that it is offered, by our names; `None`: those of its caller.
+    /// The tools that it gets, by Piton's names; `None` for those of its caller.
     pub tools: Option<Vec<String>>,
-    /// Those that it is not offered.
+    /// The tools that it does not get.
     pub without: Vec<String>,
-    /// What it may do less than its caller.
+    /// Rules that restrict it beyond its caller's.
     pub rules: Rules,
-    /// The mode that its calls are judged in, where that is stricter than its caller's.
+    /// Its permission mode, which applies if it is stricter than its caller's.
     pub mode: Option<PermissionMode>,
-    /// Its model, as a person would name it; `None`: its caller's.
+    /// Its model, as a person would name it; `None` for its caller's.
     pub model: Option<String>,
-    /// How much that thinks.
+    /// The model's reasoning effort.
     pub effort: Option<Effort>,
-    /// Its most steps in one turn.
+    /// Its step limit in one turn.
     pub max_steps: Option<u32>,
-    /// Whether a call of it returns at once, and it works in the background.
+    /// Whether it works in the background, so that a call of it returns at once.
     pub background: bool,
     /// Whether it works in a git worktree of its own.
     pub worktree: bool,
-    /// The skills that it is given from the beginning, by their names.
+    /// The skills that are part of its instructions, by name.
     pub skills: Vec<String>,
+    /// Hooks that run only where it works, as its file has them.
+    pub hooks: HookTable,
+    /// MCP servers for it alone, as its file has them.
+    pub servers: Map<String, Value>,
+    /// MCP servers of the session that its file names.
+    pub named_servers: Vec<String>,
     /// Whether it can be called.
     pub is_subagent: bool,
-    /// Whether a session can be run by it.
+    /// Whether it can run a session.
     pub is_primary: bool,
-    /// The file that it is from; none: it is built in.
+    /// Its file; `None` if it is built in.
     pub file: Option<PathBuf>,
     /// A BLAKE3 hash of that file, in hexadecimal.
     pub hash: Option<String>,
 }
 
 impl Agent {
-    /// The agent of a session of which nothing else is said. It adds nothing.
+    /// The default agent of a session. It adds nothing.
     pub fn build() -> Self {
         Self {
             name: BUILD.to_owned(),
@@ -65,23 +76,23 @@ impl Agent {
         }
     }
 
-    /// Its model, where that is not its caller's or, of a session's agent, the configured one.
+    /// Its own model; `None` if it uses its caller's or, for a session's agent, the configured one.
     pub fn own_model(&self) -> Option<&str> {
         self.model.as_deref().filter(|model| *model != "inherit")
     }
 
-    /// Whether it is offered a tool, as far as it is up to the agent.
+    /// Whether the agent's own settings let it have this tool.
     pub fn takes(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| server_tool::is_chosen(tools, tool))
             && !self.without.iter().any(|name| server_tool::is_meant(name, tool))
     }
 
-    /// The mode that calls are judged in where it is at work: its own only where that is stricter.
+    /// The permission mode in effect: its own if that is stricter.
     pub fn mode_within(&self, mode: PermissionMode) -> PermissionMode {
         self.mode.map_or(mode, |own| stricter(own, mode))
     }
 
-    /// Takes from what a policy allows: rules, tools and steps. `tools` are all that there are. The mode is not narrowed here.
+    /// Restricts the rules, tools and steps of a policy. `tools` are all existing tools. Does not restrict the mode.
     pub(crate) fn narrow(&self, policy: &mut Policy, tools: &[ToolSpec]) {
         narrow(&mut policy.permission, &self.rules);
         if self.tools.is_some() || !self.without.is_empty() {
@@ -100,8 +111,8 @@ impl Agent {
     }
 }
 
-/// Adds what an agent may do less than its caller. Its rules are no words of the user's: they lift none of these. A question that
-/// stands beside a ban on the same tool is left out, since it could be more particular than that.
+/// Adds an agent's restrictions. Its rules are not the user's and override none of these. An `ask` beside a `deny` for
+/// the same tool is left out, since it could be more specific.
 fn narrow(rules: &mut Rules, own: &Rules) {
     let is_banned = |tool: &str| rules.0.iter().any(|rule| rule.action == Action::Deny && rule.names(tool));
     let narrower: Vec<Rule> = own
@@ -113,7 +124,7 @@ fn narrow(rules: &mut Rules, own: &Rules) {
     rules.0.extend(narrower);
 }
 
-/// Which of the two lets less happen unasked.
+/// The stricter of the two.
 pub(crate) fn stricter(one: PermissionMode, other: PermissionMode) -> PermissionMode {
     let rank = |mode| match mode {
         PermissionMode::Plan => 0,
@@ -124,7 +135,29 @@ pub(crate) fn stricter(one: PermissionMode, other: PermissionMode) -> Permission
     if rank(one) <= rank(other) { one } else { other }
 }
 
-/// Everybody who can run a session or be called.
+/// Opens the MCP servers that an agent's file has, anew for each of its sessions.
+pub type OpenServers = Arc<dyn Fn() -> Arc<dyn Servers> + Send + Sync>;
+
+/// What agents bring along that runs, by their names. It is in force only where the agent works.
+pub type AgentParts = BTreeMap<String, Parts>;
+
+/// What one agent brings along that runs.
+#[derive(Clone, Default)]
+pub struct Parts {
+    /// Its hooks.
+    pub hooks: Vec<Arc<dyn Hook>>,
+    /// Its MCP servers.
+    pub servers: Option<OpenServers>,
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (hooks, has_servers) = (self.hooks.len(), self.servers.is_some());
+        f.debug_struct("Parts").field("hooks", &hooks).field("has_servers", &has_servers).finish()
+    }
+}
+
+/// All agents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agents(Vec<Arc<Agent>>);
 
@@ -135,7 +168,7 @@ impl Default for Agents {
 }
 
 impl Agents {
-    /// Those that are always there.
+    /// The built-in agents.
     pub fn built_in() -> Self {
         let explore = Agent {
             name: "explore".to_owned(),
@@ -166,7 +199,7 @@ impl Agents {
         Self([Agent::build(), explore, general, plan].map(Arc::new).into())
     }
 
-    /// These and another; it takes the place of one of the same name.
+    /// Adds an agent, which replaces one of the same name.
     #[must_use]
     pub fn with(mut self, agent: Agent) -> Self {
         self.0.retain(|other| other.name != agent.name);
@@ -175,7 +208,7 @@ impl Agents {
         self
     }
 
-    /// The same, where the agents of a plugin name its skills without its name.
+    /// The same agents, with full names for skills that a plugin's agents name without the plugin's name.
     #[must_use]
     pub fn with_skills_of_plugins(mut self, skills: &Skills) -> Self {
         for agent in &mut self.0 {
@@ -187,22 +220,22 @@ impl Agents {
         self
     }
 
-    /// All of them, by name.
+    /// All agents, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Agent>> {
         self.0.iter()
     }
 
-    /// The one of this name.
+    /// The agent of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Agent>> {
         self.0.iter().find(|agent| agent.name == name)
     }
 
-    /// Those that a session can be run by.
+    /// The agents that can run a session.
     pub fn primary(&self) -> impl Iterator<Item = &Arc<Agent>> {
         self.0.iter().filter(|agent| agent.is_primary)
     }
 
-    /// The one of this name, if a session can be run by it; otherwise why not, in words.
+    /// The agent of this name, if it can run a session; otherwise the reason why not.
     pub fn of_session(&self, name: &str) -> Result<Arc<Agent>, String> {
         let known = || self.primary().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
         match self.get(name) {
@@ -218,7 +251,7 @@ impl Agents {
         }
     }
 
-    /// Name and description of those that the tool `task` can call.
+    /// Name and description of the agents that the tool `task` can call.
     pub fn subagents(&self) -> Vec<(String, String)> {
         let callable = self.0.iter().filter(|agent| agent.is_subagent);
         callable.map(|agent| (agent.name.clone(), agent.description.clone())).collect()

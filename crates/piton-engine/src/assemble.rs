@@ -27,8 +27,12 @@ pub mod server;
 pub mod servers;
 pub mod skills;
 pub mod sources;
+mod changed;
 mod chosen;
+mod jsonc;
 mod switch;
+#[cfg(test)]
+mod tree;
 
 pub(crate) mod error;
 pub(crate) mod hooks;
@@ -45,7 +49,7 @@ pub use notice::Notice;
 pub use trouble::Trouble;
 pub use wishes::Wishes;
 
-use crate::agents::Agents;
+use crate::agents::{AgentParts, Agents};
 use crate::config::trust::{self, Item, RunTrust, repository};
 use crate::config::{Config, WebSearchTable};
 use crate::settings::{Displaced, PlanFolder, SandboxSettings, Settings};
@@ -82,8 +86,7 @@ pub async fn settings(
 ) -> Result<Settings, AssembleError> {
     let trusted = RunTrusted::of(machine, workspace, &wishes.trust)?;
     let config = sources::of_session(machine, workspace, wishes, trusted.as_ref(), notices)?;
-    let items = trusted.as_ref().map_or(&[][..], |trusted| &trusted.items);
-    let scope = scoped(machine, workspace, &config, items, wishes)?;
+    let scope = scoped(machine, workspace, &config, trusted.as_ref().map_or(&[], |trusted| &trusted.items), wishes)?;
     notices.extend(scope.plugins.notices());
     let skills = Arc::new(skills::of_session(&scope, notices)?);
     let agents = agents::of_session(&scope, notices)?.with_skills_of_plugins(&skills);
@@ -103,18 +106,18 @@ pub async fn settings(
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
     let all = || models.iter().chain(&titles).chain(&summaries);
-    let env = Arc::new(keys::left_for_tools(all(), &config, machine));
-    let env_of_hooks = Arc::new(keys::left_for_hooks(all(), &config, machine));
+    let env = Arc::new(keys::left_of(environment::for_tools, all(), &config, machine));
+    let env_of_hooks = Arc::new(keys::left_of(environment::for_own_commands, all(), &config, machine));
     let hooks = hooks::hooks(wishes, &config, &env_of_hooks, &scope, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
     skills::missing(&skills, &agents, notices);
     skills::show(&skills, &scope, &mut policy.reach, sandbox.as_mut());
-    let servers = servers_of((machine, workspace, items), wishes, &config, sandbox.as_ref(), notices)?;
+    let (servers, parts) = servers_of(&scope, wishes, (&config, &env_of_hooks), (&agents, sandbox.as_ref()), notices)?;
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
-    let settings = bare_of(first, &config, machine, workspace);
+    let settings = with_agents(bare_of(first, &config, machine, workspace), (agents, parts), (&scope, &skills));
     Ok(Settings {
         fallbacks: models.collect(),
         policy,
@@ -122,8 +125,10 @@ pub async fn settings(
         env,
         asks_people: wishes.asks_people,
         secrets: secrets::known_at_start(&config, machine, wishes, notices),
-        tools: with_servers(tools_of(settings.tools.clone(), (&agents, &skills), &config, machine)?, servers.clone()),
-        agents: Arc::new(agents),
+        tools: with_servers(
+            tools_of(settings.tools.clone(), (&settings.agents, &skills), &config, machine)?,
+            servers.clone(),
+        ),
         commands: Some(commands::of_session(&scope, (&skills, servers), notices)?),
         skills,
         agent: chosen.agent,
@@ -144,22 +149,41 @@ pub async fn settings(
     })
 }
 
-/// The MCP servers of a session. Those that run in the sandbox have one of their own each, like that of commands.
+/// The MCP servers of a session, and what its agents bring along.
 fn servers_of(
-    (machine, workspace, items): (&Machine, &Path, &[trust::Item]),
+    scope: &Scope,
     wishes: &Wishes,
-    config: &Config,
-    sandbox: Option<&SandboxSettings>,
+    (config, env_of_hooks): (&Config, &hooks::Env),
+    (agents, sandbox): (&Agents, Option<&SandboxSettings>),
     notices: &mut Vec<Notice>,
-) -> Result<Option<Arc<dyn Servers>>, Trouble> {
-    let confinement = || match sandbox {
+) -> Result<(Option<Arc<dyn Servers>>, AgentParts), Trouble> {
+    let confinement = confinement_of_servers(scope, sandbox);
+    let servers = servers::of_session(scope, &wishes.mcp_config, config, &confinement, notices)?;
+    let known = servers.as_ref();
+    let parts = agents::parts_of(agents, scope, (config, env_of_hooks), (known, &confinement), notices)?;
+    Ok((servers, parts))
+}
+
+/// These settings with the agents of a session.
+fn with_agents(
+    settings: Settings,
+    (agents, parts): (Agents, AgentParts),
+    (scope, skills): (&Scope, &Arc<Skills>),
+) -> Settings {
+    let entries_changed = Some(changed::watched(scope, &agents, skills));
+    Settings { entries_changed, agents: Arc::new(agents), agent_parts: Arc::new(parts), ..settings }
+}
+
+/// How MCP servers are confined that run in the sandbox. Each has one of its own, like that of commands.
+fn confinement_of_servers(scope: &Scope, sandbox: Option<&SandboxSettings>) -> Confinement {
+    let Scope { machine, workspace, .. } = scope;
+    match sandbox {
         None => Confinement::Model,
         Some(sandbox) => {
             let path = machine.var("PATH").unwrap_or_default();
             sandbox.confinement(workspace, machine.data_dir.join("mcp"), OsStr::new(path), [], None)
         }
-    };
-    servers::of_session((machine, workspace), (items, &wishes.mcp_config), config, confinement, notices)
+    }
 }
 
 fn with_servers(tools: ToolSet, servers: Option<Arc<dyn Servers>>) -> ToolSet {

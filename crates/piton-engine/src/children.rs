@@ -48,12 +48,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often it is looked whether one in the background has begun here.
 const BEGINS_WITHIN: Duration = Duration::from_millis(10);
 
-type AtWorkHere = HashMap<SessionId, (Handle, Option<PermissionMode>)>;
+/// Those that are at work in this process, and what was said to all of them: it holds for those that begin later, too.
+#[derive(Default)]
+struct AtWorkHere {
+    /// Each with the mode of its own agent.
+    sessions: HashMap<SessionId, (Handle, Option<PermissionMode>)>,
+    mode: Option<PermissionMode>,
+    is_paused: bool,
+}
 
 /// The subagents of one session that are at work here.
 pub(crate) struct Children {
     sessions: Arc<dyn Opens>,
-    /// Each with the mode of its own agent.
     at_work: Mutex<AtWorkHere>,
     /// Those in the background that this process has had at work, by the calls that began them.
     background: Mutex<HashMap<CallId, InBackground>>,
@@ -73,7 +79,7 @@ struct AtWork<'c> {
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
-        self.children.lock().remove(&self.order.child);
+        self.children.lock().sessions.remove(&self.order.child);
         self.order.bus.child_wants(&self.order.child, Vec::new());
     }
 }
@@ -213,16 +219,28 @@ impl Nursery for Children {
     }
 
     fn ask(&self, child: &SessionId, request: Request) -> Option<Asking> {
-        self.lock().get(child).map(|(handle, _)| handle.ask(request))
+        self.lock().sessions.get(child).map(|(handle, _)| handle.ask(request))
+    }
+
+    fn ask_towards(&self, session: &SessionId, request: Request) -> Vec<Asking> {
+        let at_work = self.lock();
+        if let Some((handle, _)) = at_work.get(session) {
+            return vec![handle.ask(request)];
+        }
+        let through = Request::Subagent { session: session.clone(), request: Box::new(request) };
+        at_work.values().map(|(handle, _)| handle.ask(through.clone())).collect()
     }
 
     fn ask_all(&self, request: &Request) {
-        for (handle, own) in self.lock().values() {
-            let mut request = request.clone();
-            if let Request::Configure(Configure { mode: Some(mode), .. }) = &mut request {
-                *mode = own.map_or(*mode, |own| stricter(own, *mode));
-            }
-            drop(handle.ask(request));
+        let mut here = self.lock();
+        match request {
+            Request::Configure(Configure { mode: Some(mode), .. }) => here.mode = Some(*mode),
+            Request::Pause {} => here.is_paused = true,
+            Request::Continue {} => here.is_paused = false,
+            _ => {}
+        }
+        for (handle, own) in here.sessions.values() {
+            drop(handle.ask(narrowed(request, *own)));
         }
     }
 
@@ -305,6 +323,19 @@ impl Children {
         }
     }
 
+    /// It is at work here. What all were told while it waited for its place, it is told first.
+    fn enters(&self, order: &Order, handle: &Handle, own: Option<PermissionMode>) {
+        let mut here = self.lock();
+        if let Some(mode) = here.mode.filter(|mode| *mode != order.caller.mode) {
+            let changed = Configure { mode: Some(mode), ..Configure::default() };
+            drop(handle.ask(narrowed(&Request::Configure(changed), own)));
+        }
+        if here.is_paused {
+            drop(handle.ask(Request::Pause {}));
+        }
+        here.sessions.insert(order.child.clone(), (handle.clone(), own));
+    }
+
     async fn come_to(&self, order: &Order, stop: &CancellationToken, output: &OutputSink) -> Outcome {
         let _place = tokio::select! {
             place = order.kin.place() => place,
@@ -339,7 +370,7 @@ impl Children {
             Err(error) => return cannot_be_opened(order, &error),
         };
         let own = order.run_by.as_ref().and_then(|agent| agent.mode);
-        self.lock().insert(order.child.clone(), (handle.clone(), own));
+        self.enters(order, &handle, own);
         let at_work = AtWork { children: self, order };
         let report = self.answer(&handle, order, stop, output).await;
         drop(at_work);
@@ -358,6 +389,15 @@ impl Children {
         }
         outcome
     }
+}
+
+/// A request to all, as one hears it whose own agent has this mode.
+fn narrowed(request: &Request, own: Option<PermissionMode>) -> Request {
+    let mut request = request.clone();
+    if let Request::Configure(Configure { mode: Some(mode), .. }) = &mut request {
+        *mode = own.map_or(*mode, |own| stricter(own, *mode));
+    }
+    request
 }
 
 /// The folder of its worktree, made where it is not there yet. One that is told to stop makes none.

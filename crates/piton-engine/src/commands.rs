@@ -1,49 +1,60 @@
-//! Slash commands: prompts that people keep in files, and say by their names. Skills can be said like them.
+//! Slash commands: prompts that people keep in files and run by name. Skills can be run like commands.
 //!
-//! Whoever assembles a session gives it [`Commands`]; the driver asks them when a prompt says one.
+//! [`crate::settings::Settings::commands`] provides them; the driver expands one when a prompt names it.
 
 use crate::front_matter::{fields, line, list, located, word};
 use crate::spelling::nearest;
+use crate::tool_names::allowed;
+use piton_core::call::Picture;
 use piton_core::hidden;
 use piton_core::template::{self, Piece, Places};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Characters of a description, and of what may follow a name.
+/// The maximum length of a description or an argument hint, in characters.
 const DESCRIPTION_CHARS: usize = 1_000;
 const HINT_CHARS: usize = 100;
 
-/// Characters of a name.
+/// The maximum length of a name, in characters.
 const NAME_CHARS: usize = 128;
 
-/// Who knows commands by their names.
+/// Finds commands by their names.
 pub trait Commands: Send + Sync {
-    /// The template of this name with words in it, for a session in this workspace. May block its thread.
+    /// Fails if nothing has this name; a command that the user does not trust is found. No server is asked for its prompts.
+    /// May block its thread.
+    fn find(&self, name: &str, workspace: &Path) -> Result<(), CommandError>;
+
+    /// Expands the template of this command with the given words, for a session in this workspace. May block its
+    /// thread.
     fn expand(&self, name: &str, words: &str, workspace: &Path) -> Result<Expanded, CommandError>;
 }
 
-/// What a command comes to.
+/// An expanded command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expanded {
-    /// The prompt, with the commands whose output stands in it.
+    /// The prompt, with the shell commands whose output it includes.
     pub pieces: Vec<Piece>,
+    /// Pictures that belong to it.
+    pub pictures: Vec<Picture>,
+    /// What it allows until the end of the turn that reads it, as rules.
+    pub allows: Vec<String>,
 }
 
-/// Why a command gives no prompt.
+/// Why a command cannot be expanded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// It cannot be the name of one.
+    /// The name is not a valid command name.
     #[error("`{0}` is not a command name: letters, digits, - _ . and : are")]
     Name(String),
-    /// There is none of this name.
+    /// There is no such command.
     #[error("there is no command `{name}` in .piton/commands, here or above, nor in your own: {}", others(name, known))]
     Missing {
-        /// What was said.
+        /// The given name.
         name: String,
-        /// Those that there are.
+        /// The existing commands.
         known: Vec<String>,
     },
-    /// It came with the repository, and the user does not trust it as it is.
+    /// It belongs to the repository, and the user does not trust its present version.
     #[error(
         "{} came with this repository, and you do not trust it as it is. `piton trust` shows it and asks; `--trust` does for one run",
         file.display()
@@ -52,7 +63,7 @@ pub enum CommandError {
         /// Its file.
         file: PathBuf,
     },
-    /// Its file makes no sense.
+    /// Its file is malformed.
     #[error("{} cannot be used: {why}", file.display())]
     Broken {
         /// Its file.
@@ -60,24 +71,24 @@ pub enum CommandError {
         /// What is wrong with it.
         why: String,
     },
-    /// Several end in this name.
+    /// Several names end in this one.
     #[error("`{name}` is the end of several names: {}", known.join(", "))]
     Several {
-        /// What was said.
+        /// The given name.
         name: String,
-        /// Those.
+        /// Their full names.
         known: Vec<String>,
     },
-    /// Nothing is in its file.
+    /// Its file is empty.
     #[error("{} is empty", file.display())]
     Empty {
         /// Its file.
         file: PathBuf,
     },
-    /// A prompt of a server that it does not give.
+    /// An MCP server did not return this prompt.
     #[error("{0}")]
     Server(String),
-    /// What is trusted cannot be looked up.
+    /// The list of trusted items cannot be read.
     #[error("{0}")]
     Trust(String),
     /// This session has no commands.
@@ -102,27 +113,29 @@ pub fn is_name(name: &str) -> bool {
     name.starts_with(char::is_alphanumeric) && name.chars().count() <= NAME_CHARS && name.chars().all(fits)
 }
 
-/// A command as a file: Markdown whose front matter says what it is, and whose body is its template.
+/// A command in a file: Markdown with front matter, and the template as its body.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Command {
-    /// What it is called by: the path of its file below the folder of commands, with `:` for `/`.
+    /// Its name: the path of its file below the commands folder, with `:` in place of `/`.
     pub name: String,
-    /// What it is for, for people.
+    /// Its description, for people.
     pub description: String,
-    /// What may follow its name.
+    /// Its argument hint.
     pub hint: String,
-    /// The prompt, with places for words.
+    /// The prompt, with placeholders.
     pub template: String,
-    /// How these count.
+    /// How the placeholders are numbered.
     pub places: Places,
-    /// The fields of its file that mean nothing here.
+    /// What it allows until the end of its turn, as rules.
+    pub allows: Vec<String>,
+    /// The fields of its file that Piton ignores.
     pub unknown: Vec<String>,
     /// Its file.
     pub file: PathBuf,
 }
 
 impl Command {
-    /// Reads one below a folder of commands. The error says what is wrong, and in which line where that is known.
+    /// Reads a command below a commands folder. The error says what is wrong, with the line if known.
     pub fn read(folder: &Path, file: &Path, text: &str) -> Result<Self, String> {
         let (text, _) = hidden::strip(text);
         let (text, template) = (&*text, template::body(&text));
@@ -142,7 +155,7 @@ impl Command {
         Ok(command)
     }
 
-    /// Takes in a field, or names it where it means nothing here.
+    /// Reads a field, or notes that it is ignored.
     fn known(&mut self, field: &str, value: &Value) -> Result<(), String> {
         match field {
             "description" => self.description = line(&word(field, value)?, DESCRIPTION_CHARS),
@@ -151,12 +164,20 @@ impl Command {
                 self.places.names =
                     list(field, value)?.iter().map(|name| name.trim_matches(['<', '>']).to_owned()).collect();
             }
+            "allowed-tools" | "allowed_tools" => {
+                for said in list(field, value)? {
+                    match allowed(&said) {
+                        Some(rules) => self.allows.extend(rules),
+                        None => self.unknown.push(format!("{} of allowed-tools", line(&said, HINT_CHARS))),
+                    }
+                }
+            }
             other => self.unknown.push(line(other, HINT_CHARS)),
         }
         Ok(())
     }
 
-    /// Without a description, its first line is one.
+    /// Without a description, the first line serves as one.
     fn describe(&mut self) {
         if self.description.is_empty() {
             let first = self.template.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -164,7 +185,7 @@ impl Command {
         }
     }
 
-    /// Reads one that stands in a table by its name, with its `template`.
+    /// Reads a command from a table entry with a `template`.
     pub fn of_table(file: &Path, called: &str, said: &Value) -> Result<Self, String> {
         let Value::Object(fields) = said else { return Err("a list of fields is wanted".to_owned()) };
         let Some(template) = fields.get("template").and_then(Value::as_str) else {
@@ -184,16 +205,16 @@ impl Command {
         Ok(command)
     }
 
-    /// Its template with these words in it.
+    /// Its template, expanded with these words.
     pub fn expand(&self, words: &str) -> Result<Expanded, CommandError> {
         let pieces = template::pieces(&self.template, words, &self.places);
         if pieces.is_empty() {
             return Err(CommandError::Empty { file: self.file.clone() });
         }
-        Ok(Expanded { pieces })
+        Ok(Expanded { pieces, pictures: Vec::new(), allows: self.allows.clone() })
     }
 
-    /// The end of its name, without the folders.
+    /// Its name without the folders.
     pub fn short(&self) -> &str {
         self.name.rsplit(':').next().unwrap_or(&self.name)
     }

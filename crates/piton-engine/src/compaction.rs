@@ -324,6 +324,7 @@ pub(crate) fn next(
         sketch: measured.sketch(trigger, plan, settings),
         askings: askings.into_iter().filter(|asking| !asking.tries.is_empty()).collect(),
         // Of no turn is of no turn's budget.
+        is_in_turn,
         budget: if is_in_turn { session.policy().budget } else { settings.policy.budget.of_session() },
         used: session.used(),
         bill: SharedBill::default(),

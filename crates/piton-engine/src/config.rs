@@ -33,6 +33,7 @@ use piton_http::egress::{HostError, HostRule};
 use piton_models::catalogue::{Catalogue, ModelOverride, Rates};
 use piton_models::effort::{Effort, EffortWord};
 use piton_models::options::Options;
+use piton_models::protocol::WireProtocol;
 use piton_models::provider;
 use piton_models::text_tools;
 use piton_sandbox::Backend;
@@ -703,7 +704,7 @@ impl From<PriceTable> for Rates {
 #[serde(deny_unknown_fields)]
 pub struct ProviderTable {
     /// What it speaks. Only a server of one's own has to say so, and where it is.
-    pub protocol: Option<ProtocolName>,
+    pub protocol: Option<WireProtocol>,
     /// Where it is.
     pub base_url: Option<String>,
     /// The environment variable that holds its key.
@@ -718,22 +719,6 @@ pub struct ProviderTable {
     /// Options for the replies of this provider's models.
     #[serde(default)]
     pub options: Options,
-}
-
-/// What a server speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ProtocolName {
-    /// OpenAI's Chat Completions.
-    Chat,
-    /// OpenAI's Responses.
-    Responses,
-    /// Anthropic's Messages.
-    Anthropic,
-    /// Google's `streamGenerateContent`.
-    Gemini,
-    /// Ollama's own.
-    Ollama,
 }
 
 /// Whether a preset is the file of one, and no name.

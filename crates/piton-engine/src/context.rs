@@ -17,9 +17,12 @@ mod instructions;
 mod notes;
 mod references;
 mod resources;
+mod entries;
 mod servers;
 mod system;
 
+pub use self::entries::EntriesChanged;
+pub(crate) use self::entries::EntryNotes;
 pub use self::environment::environment_note;
 pub use self::instructions::{Instructions, NAMES, Piece, instructions_note};
 pub(crate) use self::notes::{Notes, remember_files, remember_given};

@@ -19,6 +19,7 @@ use piton_core::inquiry::planning;
 use piton_core::permission::PermissionMode;
 use piton_tools::executor::OutputSink;
 use piton_tools::host::{Delegate, Subordinates};
+use piton_tools::servers::joined::JoinedServers;
 use piton_tools::subagent::{NAME, OUTPUT, STOP};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -104,6 +105,9 @@ pub(crate) trait Nursery: Send + Sync {
     /// Asks something of a session that is at work here. `None`: it is not.
     fn ask(&self, child: &SessionId, request: Request) -> Option<Asking>;
 
+    /// Asks something of a session that is at work here, or through those that are, each of which may lead to it.
+    fn ask_towards(&self, session: &SessionId, request: Request) -> Vec<Asking>;
+
     /// Asks something of all that are at work here, and waits for no answer.
     fn ask_all(&self, request: &Request);
 
@@ -170,6 +174,12 @@ pub(crate) fn settings(agent: &Agent, caller: Caller, model: Option<&str>, may_c
     let of_agent = Settings { agent: Arc::new(agent.clone()), ..settings.clone() }.words_of_agent();
     let words = [base, SUBAGENT, &of_agent].into_iter().filter(|words| !words.is_empty());
     settings.system = words.collect::<Vec<_>>().join("\n\n").into();
+    // What its caller's agent has brought along ends with that.
+    settings.own_servers = settings.agent_parts.get(&agent.name).and_then(|parts| Some(parts.servers.as_ref()?()));
+    if let Some(own) = settings.own_servers.clone() {
+        let servers = JoinedServers::of(settings.tools.servers().cloned(), own);
+        settings.tools = settings.tools.with_servers(servers);
+    }
     let offers_itself = agent.tools.as_ref().is_some_and(|tools| tools.iter().any(|tool| tool == NAME));
     if !may_call || !offers_itself {
         settings.tools = settings.tools.without(NAME).without(OUTPUT).without(STOP);

@@ -54,10 +54,12 @@ use crate::jobs::{
 use crate::prompt::Prompts;
 use crate::settings::Settings;
 use crate::store::{Log, StoreError, Stored};
+use piton_core::call::Delegated;
 use piton_core::client::{Closed, Live, Report, Request};
 use piton_core::event::{Canceller, Event, Record, Subject};
 use piton_core::ids::SessionId;
 use piton_core::limits::TITLE_GRACE_MS;
+use piton_core::message::Usage;
 use piton_core::secrets::Firewall;
 use piton_core::turn::{Gate, Job, State};
 use piton_tools::ledger::FileLedger;
@@ -232,8 +234,8 @@ impl Driver {
                 return Ok(());
             }
             tokio::select! {
-                // `None`: the last handle was dropped.
-                asked = self.requests.next(), if self.stage != Stage::Closing => {
+                // `None`: the last handle was dropped. Whoever leaves hears what concerns that which still runs.
+                asked = self.requests.next(), if self.stage != Stage::Closing || !self.requests.is_closed() => {
                     self.take_request(asked.unwrap_or(Asked::Close));
                 }
                 (key, end) = self.jobs.next() => self.take_end(&key, end).await?,
@@ -258,6 +260,7 @@ impl Driver {
         if self.stage != stage {
             self.stage = stage;
             self.services.bus.live(Live::Paused { paused });
+            self.services.tree.nursery.ask_all(&if paused { Request::Pause {} } else { Request::Continue {} });
         }
     }
 
@@ -306,6 +309,7 @@ impl Driver {
         }
         // The one place that everything passes before it is kept, shown or sent.
         self.services.firewall.event(&mut event);
+        self.bill_child(&mut event);
         let approval = self.plan_approved(&event);
         let record = self.recorder.stage(event, self.services.world.now_ms());
         self.jobs.forget_ready();
@@ -380,6 +384,20 @@ impl Driver {
             }
             _ => {}
         }
+    }
+
+    /// A call that was given up says nothing of what its subagent has used; its caller pays for that all the same.
+    fn bill_child(&self, event: &mut Event) {
+        let (Event::CallSettled { call, outcome } | Event::TaskEnded { task: call, outcome }) = event else { return };
+        // Where it works on in the background, its end will say it.
+        if outcome.delegated.is_some() || outcome.task.is_some() {
+            return;
+        }
+        let Some(child) = self.session.child(call) else { return };
+        outcome.delegated = self.services.tree.kin.known_of(child).map(|at_most| {
+            let (usage, session) = (Usage::default(), child.clone());
+            Box::new(Delegated { session, usage, cost_micros: None, unpriced_calls: 0, at_most })
+        });
     }
 
     /// What was changed meanwhile holds from here on.

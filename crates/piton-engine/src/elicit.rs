@@ -16,7 +16,7 @@ use piton_core::limits::{INQUIRY_OPTION_CHARS, INQUIRY_OPTIONS, INQUIRY_QUESTION
 use piton_core::question::{Decision, Question};
 use piton_core::server_tool;
 use piton_tools::servers::{Elicitation, ElicitationAnswer, ServerClient};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,13 +26,16 @@ use tokio_util::sync::CancellationToken;
 
 /// How often it is looked whether somebody is there who can answer.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Questions of one call that reach a person; the others are declined.
+const MOST_QUESTIONS: u32 = 8;
 /// How often a person is asked again whose answer does not fit.
 const ROUNDS: usize = 3;
 /// Model calls that a server may ask for during one call.
 const MOST_SAMPLED: u32 = 32;
 /// The answer by which a person says that they have opened an address.
 const OPENED: &str = "I have opened it";
-const NOT_OPENED: &str = "no";
+/// The other answer.
+const NO: &str = "no";
 
 /// The questions of servers that are open in a session.
 #[derive(Debug, Default)]
@@ -84,6 +87,8 @@ pub(crate) struct CallClient {
     pub(crate) sampler: Option<Arc<Sampler>>,
     /// Its span, where the session is traced.
     pub(crate) traceparent: Option<String>,
+    /// What the server wanted to know, and how often somebody was asked for it.
+    questions: AtomicU32,
     asked: AtomicU32,
     sampled: AtomicU32,
 }
@@ -113,8 +118,8 @@ impl CallClient {
         attendance: Attendance,
         stop: CancellationToken,
     ) -> Self {
-        let (asked, sampled) = (AtomicU32::new(0), AtomicU32::new(0));
-        Self { call, bus, open, inbox, attendance, stop, sampler: None, traceparent: None, asked, sampled }
+        let (questions, asked, sampled) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));
+        Self { call, bus, open, inbox, attendance, stop, sampler: None, traceparent: None, questions, asked, sampled }
     }
 
     /// The same for a call of a server's tool.
@@ -172,6 +177,7 @@ impl CallClient {
             let question = form.question(server, message, again.take());
             match self.ask(question).await {
                 None => return ElicitationAnswer::Cancel,
+                Some(Decision::Answered(answers)) if form.is_refused(&answers) => return ElicitationAnswer::Decline,
                 Some(Decision::Answered(answers)) => match form.read(&inquiry::cleaned(&answers)) {
                     Ok(values) => return ElicitationAnswer::Accept(values),
                     Err(why) => again = Some(why),
@@ -195,7 +201,7 @@ impl CallClient {
         let question = InquiryQuestion {
             header: header(server),
             question: text,
-            options: vec![option(OPENED), option(NOT_OPENED)],
+            options: vec![option(OPENED), option(NO)],
             ..InquiryQuestion::default()
         };
         let inquiry = Inquiry { questions: vec![question], seconds: None, plan: None };
@@ -216,6 +222,9 @@ impl ServerClient for CallClient {
         if !self.is_attended() {
             return None;
         }
+        if self.questions.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS {
+            return Some(ElicitationAnswer::Decline);
+        }
         Some(match elicitation {
             Elicitation::Form { message, schema } => self.form(server, &message, &schema).await,
             Elicitation::Url { message, url } => self.address(server, &message, &url).await,
@@ -234,6 +243,9 @@ impl ServerClient for CallClient {
             ByRule::Open if !self.is_attended() => {
                 let rule = server_tool::sampling(server);
                 return Err(format!("nobody is there to allow it, and no rule does; the user can allow {rule}"));
+            }
+            ByRule::Open if self.questions.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS => {
+                return Err("the user is not asked more often during one call".to_owned());
             }
             ByRule::Open => match self.ask(sampler.question(server, &prompt)).await {
                 Some(decision) if decision.is_yes() => {}
@@ -293,7 +305,7 @@ impl Form {
         // A form without fields asks whether to go on.
         if questions.is_empty() {
             let option = |label: &str| InquiryOption { label: label.to_owned(), description: String::new() };
-            let options = vec![option("yes"), option("no")];
+            let options = vec![option("yes"), option(NO)];
             questions.push(InquiryQuestion { question: "Go on?".to_owned(), options, ..InquiryQuestion::default() });
         }
         questions[0].header = header(server);
@@ -302,11 +314,13 @@ impl Form {
         Question::inquire(Inquiry { questions, seconds: None, plan: None }, [])
     }
 
+    /// Whether it only asks whether to go on, and the answer is no.
+    fn is_refused(&self, answers: &[Vec<String>]) -> bool {
+        let said = answers.iter().flatten().next();
+        self.0.is_empty() && said.is_some_and(|word| word.trim().eq_ignore_ascii_case(NO))
+    }
+
     fn read(&self, answers: &[Vec<String>]) -> Result<Value, String> {
-        if self.0.is_empty() {
-            let said = answers.first().and_then(|words| words.first()).map(|word| word.to_lowercase());
-            return if said.as_deref() == Some("no") { Err("answer no by refusing".to_owned()) } else { Ok(json!({})) };
-        }
         let mut values = Map::new();
         for (at, field) in self.0.iter().enumerate() {
             let said = answers.get(at).filter(|words| !words.is_empty()).unwrap_or(&field.question.default);
@@ -425,6 +439,7 @@ fn cut(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn form(schema: &Value) -> Form {
         Form::of(schema).expect("a form")

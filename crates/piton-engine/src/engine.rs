@@ -34,7 +34,7 @@ use tracing::Instrument;
 pub use crate::error::{ConfigureError, EngineError, UnqueueError};
 pub use crate::handle::{Asking, Handle, Resumed, Said, Subscription, new_message_id};
 pub use crate::settings::{
-    Attendance, Displaced, ModelSource, OpenedModels, Patches, PlanFolder, SecretSettings, Settings,
+    Attendance, Displaced, ModelSource, OpenedModels, Patches, PlanFolder, SandboxSettings, SecretSettings, Settings,
 };
 
 /// Sessions under one data folder.
@@ -81,15 +81,15 @@ impl Engine {
         Self { world, ..self }
     }
 
-    /// The same with a plugin. It begins with [`Engine::start`].
+    /// Adds a plugin. [`Engine::start`] starts it.
     #[must_use]
     pub fn plugin(mut self, plugin: impl EnginePlugin + 'static) -> Self {
         self.plugins.add(Arc::new(plugin));
         self
     }
 
-    /// Begins the plugins, each after those that it depends on. What they bring is added to the settings of a session by
-    /// [`Running::add_to`].
+    /// Starts the plugins, each after those that it depends on. [`Running::add_to`] adds their tools and hooks to the settings of
+    /// a session.
     pub async fn start(&self) -> Result<Running, OrderError> {
         self.plugins.start().await
     }
@@ -99,17 +99,17 @@ impl Engine {
         &self.world
     }
 
-    /// The folder of everything.
+    /// The data folder.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// Where sessions lie, one folder each.
+    /// The folder of the sessions, which has one folder for each.
     pub fn sessions_dir(&self) -> PathBuf {
         self.data_dir.join("sessions")
     }
 
-    /// Where sessions lie that were thrown away.
+    /// The folder of removed sessions.
     pub(crate) fn trash_dir(&self) -> PathBuf {
         self.data_dir.join("trash")
     }
@@ -124,7 +124,7 @@ impl Engine {
         Snapshots::open(&self.snapshots_dir(workspace), workspace, options)
     }
 
-    /// Where they lie.
+    /// The folder of these snapshots.
     pub(crate) fn snapshots_dir(&self, workspace: &Path) -> PathBuf {
         let name = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
         self.data_dir.join("snapshots").join(&name[..16])
@@ -206,7 +206,7 @@ impl Engine {
         self.attach_as(id, settings, Kin::default()).await
     }
 
-    /// The same, in this place of a family.
+    /// The same, at this position in a family.
     pub(crate) async fn attach_as(&self, id: &SessionId, settings: Settings, kin: Kin) -> Result<Handle, EngineError> {
         // Two clients that come at once must not both find it closed.
         let _turn = self.handles.attaching.lock().await;
@@ -284,9 +284,9 @@ impl Engine {
         handle
     }
 
-    /// Puts aside what a power cut has left of a session that has run nothing: into the trash, since what is damaged may hold words.
+    /// Moves what a power cut has left of a session that has run nothing to the trash: the damaged files may contain a prompt.
     fn put_aside(&self, id: &SessionId) -> bool {
-        /// More power cuts than anybody has.
+        /// More power cuts than happen in practice.
         const MOST: u32 = 100;
         let left = self.session_dir(id);
         if is_held(&left) || !has_run_nothing(&left) {
@@ -299,7 +299,7 @@ impl Engine {
         aside.is_some_and(|aside| made && fs::rename(left.root(), aside.root()).is_ok())
     }
 
-    /// Who opens a journal here.
+    /// How this process opens a journal.
     pub(crate) fn opening(&self, shares_runtime: bool) -> Opening {
         Opening::in_world(&self.world, shares_runtime)
     }
@@ -341,7 +341,7 @@ impl Opens for Engine {
     }
 
     fn worktree(&self, order: &Order) -> Worktree {
-        Worktree::new(&self.data_dir, &order.child, &order.workspace, Arc::clone(&order.caller.settings.env))
+        Worktree::new(&self.data_dir, &order.child, &order.workspace, &order.caller.settings)
     }
 
     async fn records(&self, child: &SessionId) -> Vec<Record> {
@@ -363,7 +363,7 @@ impl Opens for Engine {
     }
 }
 
-/// What else is folded from a session's events.
+/// Other folds of a session's events.
 #[derive(Default)]
 struct Memory {
     prompts: Prompts,

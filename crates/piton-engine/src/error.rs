@@ -113,6 +113,9 @@ pub enum EngineError {
     /// It is no subagent of this session, or asks nothing any more.
     #[error("{0} is no subagent that is at work for this session")]
     NotAtWork(SessionId),
+    /// It is no request for a subagent.
+    #[error("only `answer`, `cancel` and `unqueue` can name the session of a subagent")]
+    NotForSubagents,
 }
 
 /// Why a message was not taken out of the queue.

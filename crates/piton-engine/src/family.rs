@@ -70,10 +70,15 @@ impl Kin {
         budget: &Budget,
         decide: impl FnOnce(&Budget, &Used) -> (Bound, T),
     ) -> T {
-        let mut purse = self.lock();
         if self.depth == 0 {
-            purse.budget = *budget;
+            self.lock().budget = *budget;
         }
+        self.claim(id, own, decide)
+    }
+
+    /// The same, by the budget that the root's turn began with.
+    pub(crate) fn claim<T>(&self, id: &SessionId, own: Used, decide: impl FnOnce(&Budget, &Used) -> (Bound, T)) -> T {
+        let mut purse = self.lock();
         let mut all = self.counted(own);
         for (_, used) in purse.members.iter().filter(|(member, _)| *member != id) {
             all.turn.add(&used.turn);
@@ -127,6 +132,11 @@ impl Kin {
     pub(crate) fn uses(&self, id: &SessionId, used: Used) {
         let used = self.counted(used);
         self.lock().members.insert(id.clone(), used);
+    }
+
+    /// The most that a session below may have used so far for what it does now.
+    pub(crate) fn known_of(&self, id: &SessionId) -> Option<Bound> {
+        self.lock().members.get(id).map(|used| used.turn).filter(|used| *used != Bound::default())
     }
 
     /// What a session has used counts elsewhere now.

@@ -5,11 +5,14 @@
 //! What streams by passes it in pieces.
 
 use crate::settings::{SecretSettings, Settings};
+use piton_core::call::ToolSpec;
 use piton_core::message::Role;
-use piton_core::secrets::{Firewall, Secrets, is_secret_variable};
+use piton_core::model::Request;
+use piton_core::secrets::{Depth, Firewall, Secrets, is_secret_variable};
 use piton_core::turn::State;
 use piton_tools::private;
 use piton_tools::regular::{self, SETTINGS_BYTES};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -54,6 +57,23 @@ pub(crate) fn know_settings(firewall: &Firewall, settings: &Settings) {
             firewall.know(name, value);
         }
     }
+}
+
+/// Takes known secrets out of what a request says before the conversation: servers, skills and agents have words of theirs in it. A tool
+/// whose name holds one is left out.
+pub(crate) fn clean_frame(request: &mut Request, firewall: &Firewall) {
+    let is_clean = |text: &str| matches!(firewall.cleaned(text, Depth::Known), Cow::Borrowed(_));
+    firewall.clean(&mut request.system, Depth::Known);
+    let words = |tool: &ToolSpec| format!("{} {} {}", tool.name, tool.description, tool.schema);
+    if request.tools.iter().all(|tool| is_clean(&words(tool))) {
+        return;
+    }
+    let mut tools: Vec<ToolSpec> = request.tools.iter().filter(|tool| is_clean(&tool.name)).cloned().collect();
+    for tool in &mut tools {
+        firewall.clean(&mut tool.description, Depth::Known);
+        firewall.value(&mut tool.schema);
+    }
+    request.tools = tools.into();
 }
 
 /// Adds what models are asked with, which may be another key than before.

@@ -107,7 +107,13 @@ mod tests {
         let reply = Reply::new(vec![Part::text(says)], FinishReason::Stop);
         let message = MessageId(format!("m{number}"));
         vec![
-            Event::UserSpoke { message, parts: vec![Part::text("go")], delivery: Delivery::Steer, typed: None },
+            Event::UserSpoke {
+                message,
+                parts: vec![Part::text("go")],
+                delivery: Delivery::Steer,
+                typed: None,
+                allows: Vec::new(),
+            },
             Event::TurnStarted {
                 turn: number,
                 model: "fake/model".into(),

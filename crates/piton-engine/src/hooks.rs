@@ -11,11 +11,11 @@
 //! ```
 //!
 //! Hooks run one after the other, in the order of [`crate::engine::Settings::hooks`], and each sees the changes of the
-//! one before. None can hold up or break the loop: a hook that fails, panics or takes longer than its time is as if it
-//! had not run, and the journal says so ([`piton_core::event::Event::HooksRan`]). One that is [`Hook::required`] ends the
-//! turn instead. One that took too long, or failed three times in a row, is not run again in this process.
+//! previous one. A hook cannot block or break the loop: if it fails, panics or exceeds its time limit, it counts as not run,
+//! and the journal says so ([`piton_core::event::Event::HooksRan`]). If it is [`Hook::required`], the turn ends instead. A hook
+//! that took too long, or failed three times in a row, does not run again in this process.
 //!
-//! What hooks change is on record before it acts, so that a session that is resumed has the same transcript.
+//! Changes by hooks are recorded before they take effect, so that a resumed session has the same transcript.
 
 mod check;
 mod command;
@@ -27,6 +27,7 @@ mod wire;
 
 pub use check::{Check, ROUNDS as CHECK_ROUNDS, TIMEOUT as CHECK_TIMEOUT};
 pub use command::CommandHook;
+pub(crate) use command::Guard;
 pub use handler::{Handler, Matcher};
 pub(crate) use runner::{Gated, Hooks, Ran, WatchedEvent};
 pub use schema::{OutputSchema, SchemaError};
@@ -41,6 +42,7 @@ use piton_core::ids::{SessionId, TimeMs};
 use piton_core::message::{Message, ToolCall, Usage};
 use piton_core::model::{ModelError, Reply};
 use piton_core::question::Decision;
+use piton_core::todo::TodoItem;
 use piton_tools::spawn::Confinement;
 use serde_json::Value;
 use std::fmt;
@@ -48,36 +50,36 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time of a hook that names none.
+/// The default time limit of a hook.
 pub const HOOK_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a hook that names no number may send the model back to work in one turn.
+/// How often a hook may send the model back to work in one turn by default.
 pub const STOP_ROUNDS: usize = 8;
 
-/// Something that watches the loop, or changes what it does. Implement what is needed; everything else does nothing.
+/// Watches the loop, or changes what it does. Implement the methods that you need; the defaults do nothing.
 ///
-/// A method must not block its thread for long: on a runtime with one thread nothing else could run then, the watch on
-/// its time included. It may be dropped at any `await`, when it took too long or is no longer wanted.
+/// A method must not block its thread for long: on a single-threaded runtime, nothing else could run meanwhile, not even its
+/// time limit. Its future may be dropped at any `await`, if it took too long or is no longer wanted.
 #[async_trait]
 pub trait Hook: Send + Sync {
-    /// What people and the journal call it.
+    /// Its name, for people and the journal.
     fn name(&self) -> &str;
 
-    /// The points at which it is asked. Fewer cost less.
+    /// The points at which it runs. Fewer cost less.
     fn points(&self) -> Points {
         Points::ALL
     }
 
-    /// Whether the turn ends (`hook_stopped`) when it fails or takes too long.
+    /// Whether the turn ends (`hook_stopped`) if it fails or takes too long.
     fn required(&self) -> bool {
         false
     }
 
-    /// How long it may take at one point.
+    /// Its time limit at one point.
     fn timeout(&self) -> Duration {
         HOOK_TIMEOUT
     }
 
-    /// How often it may send the model back to work in one turn. Once more, and the turn ends (`hook_stopped`).
+    /// How often it may send the model back to work in one turn. One more time ends the turn (`hook_stopped`).
     fn stop_rounds(&self) -> usize {
         STOP_ROUNDS
     }
@@ -88,49 +90,48 @@ pub trait Hook: Send + Sync {
         None
     }
 
-    /// Whether it is asked in the session of a subagent, or in any other.
+    /// Whether it runs in this session: a subagent's, or any other.
     fn serves(&self, _is_subagent: bool) -> bool {
         true
     }
 
-    /// Whether it is asked about calls of this tool.
+    /// Whether it runs for calls of this tool.
     fn concerns(&self, _tool: &str) -> bool {
         true
     }
 
-    /// Whether [`Hook::after_tool_call`] is also asked about a call that was never run: refused, or asked for wrongly.
+    /// Whether [`Hook::after_tool_call`] also runs for calls that never ran, because they were refused or malformed.
     fn sees_unrun_calls(&self) -> bool {
         true
     }
 
-    /// The session was opened, asked before the first prompt in this process; or its context was compacted, asked before
-    /// the model is.
+    /// The session was opened (runs before the first prompt in this process), or its conversation was compacted (runs
+    /// before the next model call).
     async fn on_session_start(&self, _cx: &HookContext, _start: SessionStart) -> HookResult<Words> {
         Ok(Words::default())
     }
 
-    /// Somebody said something. It is not yet on record, and will not be if it is refused.
+    /// A prompt arrived. It is not recorded yet, and will not be if the hook refuses it.
     async fn on_prompt(&self, _cx: &HookContext, _text: &str) -> HookResult<PromptChange> {
         Ok(PromptChange::default())
     }
 
-    /// The model is about to be asked; once for every attempt.
+    /// A model call is about to start; runs for every attempt.
     async fn before_model_call(&self, _cx: &HookContext, _call: &ModelCall) -> HookResult<ModelChange> {
         Ok(ModelChange::default())
     }
 
-    /// A raw piece of the answer, as its server sent it, known to us or not. `request` is the same within one request
-    /// and new for each.
+    /// A raw chunk of the answer, as the server sent it, even of an unknown kind. `request` identifies the request.
     async fn on_chunk(&self, _cx: &HookContext, _request: &str, _chunk: &str) -> HookResult {
         Ok(())
     }
 
-    /// A piece of prose. Pieces come in order, and the next is read when this one was taken.
+    /// A fragment of prose. Fragments come in order; the next one is read when this call has returned.
     async fn on_text_delta(&self, _cx: &HookContext, _text: &str) -> HookResult {
         Ok(())
     }
 
-    /// A piece of reasoning.
+    /// A fragment of reasoning.
     async fn on_reasoning(&self, _cx: &HookContext, _text: &str) -> HookResult {
         Ok(())
     }
@@ -150,12 +151,12 @@ pub trait Hook: Send + Sync {
         Ok(())
     }
 
-    /// A call is about to be judged by the rules. What they forbid stays forbidden.
+    /// The rules are about to judge a call. The hook cannot allow what they forbid.
     async fn before_tool_call(&self, _cx: &HookContext, _call: &ToolCall) -> HookResult<CallChange> {
         Ok(CallChange::default())
     }
 
-    /// A question to a person is open; `call` is what it is about. An answer spares the person the question.
+    /// A question to a person about `call` is open. The hook may answer it in the person's place.
     async fn on_approval(
         &self,
         _cx: &HookContext,
@@ -165,7 +166,8 @@ pub trait Hook: Send + Sync {
         Ok(None)
     }
 
-    /// A call has its outcome, a refused one too (see [`Hook::sees_unrun_calls`]). The model reads what the last hook leaves of it.
+    /// A call has an outcome, possibly a refusal (see [`Hook::sees_unrun_calls`]). The model reads the outcome that the
+    /// last hook returns.
     async fn after_tool_call(
         &self,
         _cx: &HookContext,
@@ -180,7 +182,7 @@ pub trait Hook: Send + Sync {
         Ok(())
     }
 
-    /// The model has said all it wanted, and the turn would end `completed`.
+    /// The model has finished, and the turn would end `completed`.
     async fn on_stop(&self, _cx: &HookContext, _stop: &Stop) -> HookResult<StopChange> {
         Ok(StopChange::default())
     }
@@ -190,17 +192,17 @@ pub trait Hook: Send + Sync {
         Ok(())
     }
 
-    /// The context is about to be compacted.
+    /// The conversation is about to be compacted.
     async fn before_compaction(&self, _cx: &HookContext, _trigger: Trigger) -> HookResult<CompactionChange> {
         Ok(CompactionChange::default())
     }
 
-    /// The context was compacted; this is what stands for the older messages now.
+    /// The conversation was compacted; the argument is the summary.
     async fn on_compacted(&self, _cx: &HookContext, _trigger: Trigger, _summary: &str) -> HookResult {
         Ok(())
     }
 
-    /// The session is being left. All hooks together have five seconds.
+    /// The session is closing. All hooks together have five seconds.
     async fn on_session_end(&self, _cx: &HookContext) -> HookResult {
         Ok(())
     }
@@ -209,7 +211,7 @@ pub trait Hook: Send + Sync {
 /// What a hook returns.
 pub type HookResult<T = ()> = Result<T, HookError>;
 
-/// Why a hook could not do what it does, in words for people.
+/// Why a hook failed, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookError(pub String);
 
@@ -230,9 +232,9 @@ impl<E: std::error::Error> From<E> for HookError {
 pub struct Points(u32);
 
 impl Points {
-    /// Every point there is.
+    /// All points.
     pub const ALL: Self = Self(u32::MAX);
-    /// None of them.
+    /// No points.
     pub const NONE: Self = Self(0);
 
     /// These points.
@@ -240,19 +242,19 @@ impl Points {
         Self(points.into_iter().fold(0, |set, point| set | 1 << point as u32))
     }
 
-    /// Whether this one is among them.
+    /// Whether this point is one of them.
     pub fn contains(self, point: HookPoint) -> bool {
         self.0 & 1 << point as u32 != 0
     }
 
-    /// These and those.
+    /// The union of both.
     #[must_use]
     pub fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 }
 
-/// Where a hook is.
+/// The situation in which a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookContext {
     /// The session.
@@ -261,28 +263,30 @@ pub struct HookContext {
     pub session_dir: PathBuf,
     /// The folder it works in.
     pub workspace: PathBuf,
-    /// How what the model wrote is confined when it is run.
+    /// How code that the model wrote is confined when it runs.
     pub confinement: Confinement,
-    /// The turn under way, or the last one.
+    /// The turn in progress, or the last one.
     pub turn: u32,
-    /// The step under way, or the last one.
+    /// The step in progress, or the last one.
     pub step: u32,
     /// `provider/model`.
     pub model: String,
-    /// What is run without asking.
+    /// What runs without a question.
     pub unasked: Unasked,
-    /// The agent that the session is run by, where it is a subagent's.
+    /// The agent that runs the session, if it is a subagent's.
     pub subagent: Option<String>,
+    /// The model's list of todos.
+    pub todos: Vec<TodoItem>,
 }
 
-/// What is run without asking, besides reading.
+/// What runs without a question, besides reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
-    /// Nothing, and what would change anything is refused.
+    /// Nothing: changes are refused.
     Reading,
-    /// Nothing, or not everything of one kind.
+    /// Nothing, or only some calls of a kind.
     Nothing,
-    /// Whatever changes files.
+    /// Changes to files.
     Edits,
     /// Everything that no rule forbids.
     Everything,
@@ -291,94 +295,94 @@ pub enum Unasked {
 /// How a session was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStart {
-    /// It is new.
+    /// The session is new.
     New,
-    /// It was there before.
+    /// The session was resumed.
     Resumed,
-    /// It goes on with a summary in the place of what was before.
+    /// The session continues with a summary of its older messages.
     Compacted,
 }
 
-/// What every hook that is waited for can do.
+/// What every deciding hook can add.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words {
-    /// What it tells the model, each a note of its own.
+    /// Notes to the model, one each.
     pub notes: Vec<String>,
-    /// What it tells people.
+    /// A message to people.
     pub remark: Option<String>,
-    /// Why the turn shall end (`hook_stopped`).
+    /// Ends the turn (`hook_stopped`), with this reason.
     pub stop: Option<String>,
 }
 
-/// What a hook does to a prompt.
+/// A hook's changes to a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptChange {
-    /// Why it shall not be heard at all.
+    /// Refuses the prompt, with this reason.
     pub refuse: Option<String>,
-    /// What else. Its notes stand beside the prompt.
+    /// Notes and messages. The notes are added to the prompt.
     pub words: Words,
 }
 
-/// A model call that is about to be made.
+/// A model call that is about to start.
 #[derive(Debug, Clone)]
 pub struct ModelCall {
     /// Which attempt, from 1.
     pub attempt: u32,
     /// The system prompt, as the hooks before this one left it.
     pub system: Arc<str>,
-    /// The tools on offer, as the hooks before this one left them.
+    /// The offered tools, as the hooks before this one left them.
     pub tools: Arc<[ToolSpec]>,
-    /// The conversation. It is on record and cannot be changed, only added to, with notes.
+    /// The conversation. It is recorded and cannot be changed; hooks can only add notes.
     pub messages: Arc<[Arc<Message>]>,
 }
 
-/// What a hook does to a model call. Another system prompt and other tools cost the provider's cache, where they are not
-/// the same at every call.
+/// A hook's changes to a model call. If system prompt or tools differ from call to call, the provider's cache does not
+/// help.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelChange {
     /// Another system prompt, for this call.
     pub system: Option<String>,
     /// Other tools, for this call. A tool that is not on offer is not run either.
     pub tools: Option<Vec<ToolSpec>>,
-    /// What else. Its notes stand at the end of the conversation, and stay there.
+    /// Notes and messages. The notes are appended to the conversation and stay there.
     pub words: Words,
 }
 
-/// What came of a model call.
+/// The result of a model call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelAnswer {
     /// Which attempt, from 1.
     pub attempt: u32,
-    /// The reply, or why there was none.
+    /// The reply, or the reason why there is none.
     pub result: Result<Reply, ModelError>,
 }
 
-/// What a hook does to a tool call.
+/// A hook's changes to a tool call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallChange {
-    /// Another input: a whole JSON object.
+    /// A replacement for the input: a complete JSON object.
     pub input: Option<Value>,
-    /// What it says of the call; of several hooks the strictest counts.
+    /// Its verdict on the call; the strictest verdict of all hooks counts.
     pub verdict: Option<HookVerdict>,
-    /// What else.
+    /// Notes and messages.
     pub words: Words,
 }
 
-/// What a hook does to an outcome.
+/// A hook's changes to an outcome.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OutcomeChange {
-    /// Another outcome.
+    /// A replacement for the outcome.
     pub outcome: Option<Outcome>,
-    /// What else.
+    /// Notes and messages.
     pub words: Words,
 }
 
-/// What a hook says of a compaction.
+/// A hook's decision on a compaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompactionChange {
-    /// Why there shall be none. Where the conversation does not fit without it, the turn ends.
+    /// Prevents the compaction, with this reason. If the conversation does not fit without it, the turn ends.
     pub refuse: Option<String>,
-    /// What else.
+    /// Notes and messages.
     pub words: Words,
 }
 
@@ -387,29 +391,29 @@ pub struct CompactionChange {
 pub struct StepDone {
     /// What its model call used.
     pub usage: Usage,
-    /// Since when it ran.
+    /// When it started.
     pub started_ms: TimeMs,
-    /// When it was over.
+    /// When it ended.
     pub ended_ms: TimeMs,
 }
 
-/// A turn that would end.
+/// A turn that is about to end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stop {
-    /// The model's last words.
+    /// The model's last message.
     pub text: String,
-    /// How often this hook has sent it back in this turn.
+    /// How often this hook has sent the model back in this turn.
     pub rounds: usize,
 }
 
-/// Whether the turn may end.
+/// A hook's decision on the end of a turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StopChange {
-    /// What is still to be done: the model reads this, and goes on.
+    /// Sends the model back to work with this message.
     pub send_back: Option<String>,
-    /// What the hook found out, for programs: an object.
+    /// The hook's findings for programs: an object.
     pub evidence: Option<Value>,
-    /// What else.
+    /// Notes and messages.
     pub words: Words,
 }
 
@@ -418,14 +422,14 @@ pub struct StopChange {
 pub struct TurnDone {
     /// Why it ended.
     pub end: TurnEnd,
-    /// More words about why.
+    /// Details.
     pub detail: Option<String>,
     /// What it used.
     pub spent: Spent,
-    /// Since when it ran.
+    /// When it started.
     pub started_ms: TimeMs,
-    /// When it was over.
+    /// When it ended.
     pub ended_ms: TimeMs,
-    /// The model's last words.
+    /// The model's last message.
     pub text: String,
 }

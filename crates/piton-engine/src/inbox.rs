@@ -136,6 +136,11 @@ impl Requests {
         self.0.recv().await
     }
 
+    /// Whether every client is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
     /// What has been asked already.
     pub(crate) fn waiting(&mut self) -> Option<Asked> {
         self.0.try_recv().ok()

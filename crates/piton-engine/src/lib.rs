@@ -1,6 +1,6 @@
-//! The engine: what keeps a session, runs its turns and serves its clients.
+//! The engine stores sessions, runs their turns and serves their clients.
 //!
-//! Whoever embeds Piton starts at [`engine`]. The loop is in two halves: [`piton_core::turn`] decides, `driver` does.
+//! To embed Piton, start at [`engine`]. The loop has two halves: [`piton_core::turn`] decides, `driver` acts.
 //! Nothing here reads the environment or the home folder, and nothing prints. Modules in reading order.
 
 pub mod engine;
@@ -46,3 +46,4 @@ pub mod library;
 pub mod export;
 pub mod otel;
 mod worktree;
+mod tool_names;

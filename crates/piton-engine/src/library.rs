@@ -202,6 +202,34 @@ impl Engine {
         Ok(id)
     }
 
+    /// The same of a session and its subagents, each behind its caller. Where any of their ids is taken all get new ones, wherever
+    /// their events name them: it is another tree. Answers its root.
+    pub async fn take_in_tree(&self, mut tree: Vec<Vec<Record>>) -> Result<SessionId, LibraryError> {
+        let ids: Vec<SessionId> = tree.iter().filter_map(|records| started(records)).cloned().collect();
+        let is_taken = |id: &SessionId| {
+            self.session_dir(id).root().exists() || SessionDir::new(&trash_dir(self), id).root().exists()
+        };
+        if ids.len() > 1 && ids.iter().any(is_taken) {
+            let names: Vec<(SessionId, SessionId)> =
+                ids.into_iter().map(|id| (id, self.world().session_id())).collect();
+            let last = tree.first().and_then(|root| root.last()).map_or(0, |record| record.seq);
+            for records in &mut tree {
+                *records = renamed(records, &names);
+            }
+            if let (Some(Record { event: Event::SessionStarted { parent, .. }, .. }), Some((old, _))) =
+                (tree.first_mut().and_then(|root| root.first_mut()), names.first())
+            {
+                *parent = Some(Origin { session: old.clone(), seq: last, call: None });
+            }
+        }
+        let mut root = None;
+        for records in tree {
+            let id = self.take_in(records).await?;
+            root.get_or_insert(id);
+        }
+        root.ok_or_else(|| LibraryError::NothingLeft { id: SessionId::from("") })
+    }
+
     /// Makes a new session of what can be read of a damaged one, which stays as it is.
     pub async fn repair(&self, id: &SessionId) -> Result<Repaired, LibraryError> {
         let salvaged = self.store().salvage(id).await?;
@@ -275,6 +303,23 @@ pub fn size(dir: &SessionDir) -> u64 {
     below(dir.root())
 }
 
+fn started(records: &[Record]) -> Option<&SessionId> {
+    match &records.first()?.event {
+        Event::SessionStarted { session, .. } => Some(session),
+        _ => None,
+    }
+}
+
+/// The same events, with other ids for these sessions wherever they are named. An id is in no text by chance.
+fn renamed(records: &[Record], names: &[(SessionId, SessionId)]) -> Vec<Record> {
+    let rename = |record: &Record| {
+        let text = serde_json::to_string(record).ok()?;
+        let text = names.iter().fold(text, |text, (old, new)| text.replace(old.as_str(), new.as_str()));
+        serde_json::from_str(&text).ok()
+    };
+    records.iter().map(|record| rename(record).unwrap_or_else(|| record.clone())).collect()
+}
+
 fn come_from(engine: &Engine, session: &SessionId, seq: Seq) -> (SessionId, Option<Origin>) {
     (engine.world().session_id(), Some(Origin { session: session.clone(), seq, call: None }))
 }
@@ -329,6 +374,7 @@ mod tests {
                 parts: vec![Part::text("go")],
                 delivery: Delivery::Steer,
                 typed: None,
+                allows: Vec::new(),
             },
             Event::TurnStarted {
                 turn: 1,

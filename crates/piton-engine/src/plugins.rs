@@ -45,7 +45,7 @@ impl Plugin {
     /// `data_dir` is Piton's data folder.
     pub fn read(root: &Path, given: Option<&Value>, data_dir: &Path) -> Result<Self, String> {
         let manifest = Manifest::of_folder(root, given)?;
-        let files = Tree::read(root, MOST, &|name| name == Path::new(".git"))?;
+        let files = Self::tree(root)?;
         let data = data_dir.join("plugins/data").join(&manifest.name);
         Ok(Self { manifest, root: root.to_owned(), data, files: Arc::new(files) })
     }
@@ -116,6 +116,15 @@ impl Plugin {
             all.extend(below.filter(|path| kind.is_file_of(path)).map(|path| (base.to_owned(), path)));
         }
         all
+    }
+
+    /// Whether any file of it was changed, added or removed since it was read.
+    pub(crate) fn has_changed(&self) -> bool {
+        Self::tree(&self.root).map_or(true, |now| now != *self.files)
+    }
+
+    fn tree(root: &Path) -> Result<Tree, String> {
+        Tree::read(root, MOST, &|name| name == Path::new(".git"))
     }
 
     /// What is in one of its files, with its folders in the place of the variables that name them.

@@ -26,22 +26,8 @@ const SILENCE_GRACE_MS: TimeMs = 1_000;
 /// By how much the time that the system gives a file may lie before the clock's, in milliseconds, with room to spare.
 const CLOCK_STEP_MS: TimeMs = 20;
 
-/// What taking back the last `turns` turns would do, or bringing back what was taken back last.
+/// What taking back the last `turns` turns would do, or bringing back what was taken back last, in a session at rest.
 pub(crate) fn plan(
-    records: &[Record],
-    session: &State,
-    snapshots: Option<&Snapshots>,
-    direction: Direction,
-    turns: u32,
-    scope: Scope,
-) -> Result<Plan, RewindError> {
-    if !session.is_at_rest() {
-        return Err(RewindError::MidTurn);
-    }
-    planned(records, session, snapshots, direction, turns, scope)
-}
-
-fn planned(
     records: &[Record],
     session: &State,
     snapshots: Option<&Snapshots>,
@@ -94,7 +80,7 @@ pub fn preview(
         let next = records.len() as Seq + 1;
         records.extend((next..).zip(since).map(|(seq, event)| Record { seq, at_ms: now_ms, event }));
     }
-    planned(&records, &session, snapshots, direction, turns, scope)
+    plan(&records, &session, snapshots, direction, turns, scope)
 }
 
 /// When each of the last turns lay cut off: from the last that is known of it to where somebody went on. A command may

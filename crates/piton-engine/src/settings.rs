@@ -1,7 +1,7 @@
 //! How to run a session: with which model, which tools and which rules. Programs that embed Piton fill this in;
 //! [`crate::assemble`] builds it from a machine's configuration.
 
-use crate::agents::{Agent, Agents};
+use crate::agents::{Agent, AgentParts, Agents};
 use crate::commands::Commands;
 use crate::context::{self, servers_now};
 use crate::history::default_tools;
@@ -23,6 +23,7 @@ use piton_sandbox::{Carried, Limits, Network, Reach, Write};
 use piton_tools::after_edit::AfterEdit;
 use piton_tools::backend::{Backend, Local};
 use piton_tools::runner::RunnerCommand;
+use piton_tools::servers::Servers;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::spawn::{Confined, Confinement};
 use piton_tools::subagent;
@@ -73,6 +74,10 @@ pub struct Settings {
     pub agent: Arc<Agent>,
     /// The mode and models that the agent's own replaced.
     pub displaced: Displaced,
+    /// The hooks and MCP servers that agents bring along.
+    pub agent_parts: Arc<AgentParts>,
+    /// The MCP servers that the agent of this session brings along; they are among those of `tools`.
+    pub own_servers: Option<Arc<dyn Servers>>,
     /// The skills that the tool [`piton_tools::skill`] loads, if the model has it, and that a person can start.
     pub skills: Arc<Skills>,
     /// Which models change files with patches.
@@ -122,6 +127,8 @@ pub struct Settings {
     pub environment_note: Option<String>,
     /// Where to look for instruction files; without it, none are read.
     pub instructions: Option<context::Instructions>,
+    /// Looks for skills and agents that have changed; without it, the model is not told of them.
+    pub entries_changed: Option<context::EntriesChanged>,
     /// Where to store rules that outlive a session; without it, "always" applies to the session only.
     pub standing: Option<Arc<Standing>>,
     /// The effort that a client has switched the session to; without one, each model has its own.
@@ -222,7 +229,7 @@ pub struct SandboxSettings {
 impl SandboxSettings {
     /// The sandbox of commands in this workspace, with home, `/tmp` and caches in the folder `private`, more that they may read, and a way
     /// out where there is one.
-    pub(crate) fn confinement(
+    pub fn confinement(
         &self,
         workspace: &Path,
         private: PathBuf,
@@ -268,6 +275,8 @@ impl Settings {
             agents: Arc::default(),
             commands: None,
             agent: Arc::new(Agent::build()),
+            agent_parts: Arc::default(),
+            own_servers: None,
             displaced: Displaced::default(),
             skills: Arc::default(),
             patches: Patches::default(),
@@ -292,6 +301,7 @@ impl Settings {
             hooks: Vec::new(),
             environment_note: None,
             instructions: None,
+            entries_changed: None,
             standing: None,
             effort: None,
             model_source: None,

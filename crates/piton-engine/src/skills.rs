@@ -1,5 +1,5 @@
-//! Skills: words about how a kind of work is done, with files that go with them. The model calls for one with the tool
-//! [`piton_tools::skill`]; a person starts one as a command.
+//! Skills: instructions for a kind of work, with their files. The model loads one with the tool [`piton_tools::skill`]; a person
+//! starts one like a command.
 
 pub mod file;
 pub mod validate;
@@ -17,50 +17,50 @@ use std::sync::Arc;
 /// A skill.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Skill {
-    /// What the model is given of it: name, description, words and folder.
+    /// The part for the model: name, description, text and folder.
     pub given: Arc<skill::Skill>,
     /// Its file.
     pub file: PathBuf,
     /// Whether a person can start it, as `/name`.
     pub is_for_people: bool,
-    /// What is to be said behind its name, for people.
+    /// Its argument hint, for people.
     pub argument_hint: Option<String>,
-    /// Who does it in a session of its own, where it is done so.
+    /// The agent that runs it in a session of its own, if it runs that way.
     pub fork: Option<Fork>,
-    /// Under which terms it is passed on.
+    /// Its license.
     pub license: Option<String>,
-    /// What it needs.
+    /// Its requirements.
     pub compatibility: Option<String>,
-    /// Whatever else its author says of it.
+    /// Other metadata of its author.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Who does a skill in a session of its own.
+/// How a skill runs in a session of its own.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Fork {
-    /// The agent, where one is named.
+    /// The agent, if the skill names one.
     pub agent: Option<String>,
-    /// Its model, where that is another than the agent's.
+    /// The model, if it differs from the agent's.
     pub model: Option<String>,
-    /// How much that thinks.
+    /// The model's reasoning effort.
     pub effort: Option<Effort>,
 }
 
 impl Skill {
-    /// What it is called by.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.given.name
     }
 }
 
 impl Fork {
-    /// The agent that does it.
+    /// The agent that runs it.
     pub fn agent(&self) -> &str {
         self.agent.as_deref().unwrap_or(GENERAL)
     }
 }
 
-/// The skills of a session, in the order in which they count.
+/// The skills of a session, in order of precedence.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Skills(Vec<Arc<Skill>>);
 
@@ -70,34 +70,38 @@ impl Skills {
         Self(skills.into_iter().map(Arc::new).collect())
     }
 
-    /// All of them.
+    /// All skills.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Skill>> {
         self.0.iter()
     }
 
-    /// The one of this name.
+    /// The skill of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Skill>> {
         self.0.iter().find(|skill| skill.name() == name)
     }
 
-    /// Those that a person can start.
+    /// The skills that a person can start.
     pub fn for_people(&self) -> impl Iterator<Item = &Arc<Skill>> {
         self.0.iter().filter(|skill| skill.is_for_people)
     }
 
-    /// The tool that gives them to a model; `None` where it may call none.
+    /// The tool with which a model loads them; `None` if the model may load none.
     pub fn tool(&self) -> Option<SkillTool> {
         SkillTool::new(self.0.iter().map(|skill| Arc::clone(&skill.given)).collect())
     }
 
-    /// What a person says who starts the skill of this name with these words. `None`: there is none that a person can start. Reads
-    /// the skill's folder.
+    /// The prompt of a person who starts this skill with these words; `None` if there is no such skill that a person
+    /// can start. Reads the skill's folder.
     pub fn prompt(&self, name: &str, words: &str) -> Option<Expanded> {
         let skill = self.get(name).filter(|skill| skill.is_for_people)?;
-        Some(Expanded { pieces: vec![Piece::Text(skill.given.told(words))] })
+        Some(Expanded {
+            pieces: vec![Piece::Text(skill.given.told(words))],
+            pictures: Vec::new(),
+            allows: skill.given.allows.clone(),
+        })
     }
 
-    /// Those that an agent is given whose file names these, and the names that stand for none of them.
+    /// The skills of an agent whose file has these names, and the names that match no skill.
     pub fn of_agent<'n>(&self, names: &'n [String]) -> (Vec<&Arc<Skill>>, Vec<&'n str>) {
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for name in names {
@@ -109,7 +113,7 @@ impl Skills {
         (found, missing)
     }
 
-    /// The name that may be meant by one that there is not, as the end of a sentence.
+    /// A suggestion for a misspelled name, as the end of a sentence.
     pub fn meant(&self, name: &str) -> String {
         did_you_mean(name, self.0.iter().map(|skill| skill.name()))
     }

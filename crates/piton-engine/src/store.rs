@@ -1,4 +1,4 @@
-//! Where sessions are kept: a port. What is appended here happened; everything else in Piton follows from it.
+//! The port for session storage. An event has happened once it is appended here; everything else in Piton follows from that.
 //!
 //! ```text
 //!   driver ──append──▶ Log ──┐
@@ -6,14 +6,14 @@
 //!   bus, clients, tools ─read┘
 //! ```
 //!
-//! A [`Store`] has many sessions. [`Store::create`] and [`Store::open`] make the caller the one writer of a session, with
-//! a [`Log`] to append to; readers need no lock and see what is durable. Two things keep a second writer out: a lock (or
-//! a lease), and an epoch that every append is checked against, for a process that slept through losing the lock.
+//! A [`Store`] holds many sessions. [`Store::create`] and [`Store::open`] make the caller the only writer of a session, with
+//! a [`Log`] to append to; readers need no lock and see everything durable. Two things keep a second writer out: a lock (or
+//! a lease), and an epoch that every append is checked against, in case a process lost the lock while it was suspended.
 //!
 //! A store does not know what events mean to a turn, and it has no clock: time comes in with the events. It never
-//! deletes or repairs unless told: what is damaged or newer is reported and left as it is. Signatures name no file and no
-//! database, so that one in another place can stand behind them. `piton_testkit::store` holds what each must keep; what
-//! only one can suffer (a full disk, a torn file) is in its own tests.
+//! deletes or repairs on its own: it reports damaged or newer data and leaves it alone. The signatures name no files and no
+//! database, so that other kinds of storage can implement them. `piton_testkit::store` is the conformance suite of all stores;
+//! faults that only one of them can have (a full disk, a torn file) are in its own tests.
 
 pub mod error;
 pub mod memory;
@@ -33,68 +33,66 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Takes records one by one. What was visited is thrown away, so it may be taken apart.
+/// Called with records one by one. They are dropped afterwards, so the callee may take them apart.
 pub type Visit<'v> = dyn FnMut(&mut Record) + Send + 'v;
 
-/// Sessions, and who may write them.
+/// A store of sessions, with one writer each.
 #[async_trait]
 pub trait Store: Debug + Send + Sync {
-    /// Makes a session and becomes its writer. The first event that is appended must be [`Event::SessionStarted`]; a
-    /// process that dies before leaves nothing that counts as a session. One of this id that has events is
-    /// [`StoreError::Taken`].
+    /// Creates a session and becomes its writer. The first appended event must be [`Event::SessionStarted`]; a process
+    /// that dies before that leaves no session. Fails with [`StoreError::Taken`] if a session of this id has events.
     async fn create(&self, id: &SessionId, opening: Opening) -> Result<Box<dyn Log>, StoreError>;
 
-    /// Becomes the writer of a session and makes that durable ([`Event::WriterOpened`]). Visits all events, that one
-    /// included.
+    /// Becomes the writer of a session and records that durably ([`Event::WriterOpened`]). Visits all events, including
+    /// that one.
     async fn open(&self, id: &SessionId, opening: Opening, visit: &mut Visit<'_>) -> Result<Box<dyn Log>, StoreError>;
 
-    /// Makes a session of events that happened elsewhere (an import, a repair): all of them or none, in their places and
-    /// with their times. The first must be [`Event::SessionStarted`]. Leaves it closed.
+    /// Creates a session from events that happened elsewhere (an import, a repair): all of them or none, with their
+    /// positions and times. The first must be [`Event::SessionStarted`]. Leaves the session closed.
     async fn adopt(&self, id: &SessionId, opening: Opening, records: Vec<Record>) -> Result<(), StoreError>;
 
-    /// Who has the session open now. Looking keeps nobody out.
+    /// The process that has the session open now, if any. The check does not block writers.
     async fn holder(&self, id: &SessionId) -> Option<Holder>;
 
-    /// At most `max` durable events from this position on; none of a session that has not committed any.
+    /// At most `max` durable events from this position on; empty for a session that has none.
     async fn read(&self, id: &SessionId, from: Seq, max: usize) -> Result<Vec<Record>, StoreError>;
 
-    /// All durable events one by one: a long session is read in little memory.
+    /// Visits all durable events one by one, so that a long session needs little memory.
     async fn each(&self, id: &SessionId, visit: &mut Visit<'_>) -> Result<(), StoreError>;
 
-    /// The durable events of some kinds, in order within each.
+    /// The durable events of these kinds, in order within each kind.
     async fn of_kinds(&self, id: &SessionId, kinds: &[&str]) -> Result<Vec<Record>, StoreError>;
 
-    /// The session at a glance.
+    /// A summary of the session.
     async fn summary(&self, id: &SessionId) -> Result<Summary, StoreError>;
 
-    /// Checks that every event is what was written. Reads everything.
+    /// Checks that every event is as it was written. Reads everything.
     async fn verify(&self, id: &SessionId) -> Result<CheckResult, StoreError>;
 
-    /// What can still be read of a damaged session, which stays as it is. `None` where not even the folder that it
-    /// worked in can be known.
+    /// Reads what is left of a damaged session, without changing it. `None` if not even its folder can be determined.
     async fn salvage(&self, id: &SessionId) -> Result<Option<Salvage>, StoreError>;
 
-    /// A folder of this machine for what belongs to a session only while it runs here: claims and outputs of calls, the
-    /// control socket. It is no part of the record, and may not exist yet.
+    /// A folder on this machine for data that a session needs only while it runs here: claims and outputs of calls, the
+    /// control socket. It is not part of the record, and may not exist yet.
     fn scratch(&self, id: &SessionId) -> PathBuf;
 }
 
-/// The one writer of a session, for as long as it lives. Dropping it lets others write.
+/// The only writer of a session as long as this value exists. Dropping it lets others write.
 #[async_trait]
 pub trait Log: Debug + Send + Sync {
-    /// Makes these events durable, all of them or none. The first stands behind [`Log::head`], and no place is empty:
-    /// others are [`StoreError::Misplaced`]. After a failure, or when this was dropped half-way, nothing is known but what
-    /// the error says. The same events may then be handed in again, with more behind them: each is written once.
+    /// Makes these events durable, all of them or none. The first must follow [`Log::head`] without a gap; otherwise
+    /// this fails with [`StoreError::Misplaced`]. After a failure, or if the future was dropped half-way, the caller
+    /// may pass the same events again, with more after them: each is written once.
     async fn append(&mut self, records: &[Arc<Record>]) -> Result<(), StoreError>;
 
     /// The last durable event; 0 before the first.
     fn head(&self) -> Seq;
 
-    /// Counts the writers of this session from 1. [`Event::WriterOpened`] has it.
+    /// The number of this writer, counted from 1. [`Event::WriterOpened`] records it.
     fn epoch(&self) -> u64;
 
-    /// Makes these events durable as [`Log::append`] does, and leaves in good order. After a failure they may be there or
-    /// not; what was appended is safe in any case.
+    /// Makes these events durable like [`Log::append`], and closes the log normally. After a failure, these events may
+    /// or may not be durable; everything appended before is.
     async fn close(self: Box<Self>, last: &[Arc<Record>]) -> Result<(), StoreError>;
 }
 
@@ -120,7 +118,7 @@ fn unwritten(
     Ok(new)
 }
 
-/// One session in its store, by the id that the store knows it by.
+/// One session in its store, by its id.
 #[derive(Debug, Clone)]
 pub struct Stored {
     store: Arc<dyn Store>,
@@ -128,7 +126,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// That session; whether it exists is not looked at.
+    /// That session, without a check whether it exists.
     pub fn new(store: Arc<dyn Store>, id: SessionId) -> Self {
         Self { store, id }
     }
@@ -159,17 +157,17 @@ impl Stored {
     }
 }
 
-/// Who opens a session, and when.
+/// The process that opens a session, and the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
     /// This process.
     pub pid: u32,
-    /// The machine's boot, where it can be known.
+    /// The machine's boot id, if known.
     pub boot_id: Option<String>,
     /// Now.
     pub now_ms: TimeMs,
-    /// Whether anything else runs on the caller's thread that must not wait for the disk. Where nothing does, an append
-    /// is some tenths of a millisecond shorter without the way to another thread and back.
+    /// Whether anything else on the caller's thread must not wait for the disk. If nothing does, an append saves some
+    /// tenths of a millisecond by not switching to another thread and back.
     pub shares_runtime: bool,
 }
 
@@ -180,28 +178,28 @@ impl Opening {
         Self { pid: std::process::id(), boot_id, now_ms: world.now_ms(), shares_runtime }
     }
 
-    /// The event that says who opened the session.
+    /// The event that records the new writer.
     pub fn event(&self, epoch: u64) -> Event {
         Event::WriterOpened { epoch, pid: self.pid, boot_id: self.boot_id.clone() }
     }
 }
 
-/// What somebody keeps of a session's events beside its state.
+/// A fold of a session's events besides its state.
 pub trait Fold {
-    /// Before the first event, and once more where it turns out that not all of them count.
+    /// Called before the first event, and again if it turns out that not all events count.
     fn begin(&mut self);
-    /// The next event; `counts`: it leads to the session's head, no turn of it was taken back.
+    /// Takes the next event. `counts` is false if its turn was undone, so that it does not lead to the session's head.
     fn hear(&mut self, record: &Record, counts: bool);
 }
 
-/// Nothing is kept.
+/// The empty fold.
 impl Fold for () {
     fn begin(&mut self) {}
     fn hear(&mut self, _: &Record, _: bool) {}
 }
 
-/// Opens a session and folds it, and what the caller keeps beside it. Where turns were taken back, which events count is
-/// only known at the end: then they are all read once more, and folded from the beginning.
+/// Opens a session and folds its events into its state and the caller's own fold. If turns were undone, it is known
+/// only at the end which events count: then all events are read again and folded from the beginning.
 pub async fn resume(
     store: &dyn Store,
     id: &SessionId,
@@ -231,12 +229,12 @@ pub async fn resume(
     Ok((log, state))
 }
 
-/// What a full check found.
+/// The result of a full check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckResult {
-    /// Every event is where and what it was when it was written.
+    /// Every event is as it was written, in its place.
     Sound {
-        /// How many there are.
+        /// The number of events.
         events: u64,
     },
     /// The events before this one are sound.
@@ -251,39 +249,39 @@ pub enum CheckResult {
 /// What is wrong with an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// It is not there.
+    /// It is missing.
     Missing,
-    /// It, or its hash, is not what was written.
+    /// It or its hash differs from what was written.
     Changed,
-    /// Its blob is not there, or is not what was written.
+    /// Its blob is missing, or differs from what was written.
     Blob,
-    /// It is as it was written, and cannot be understood.
+    /// It is as it was written, but cannot be parsed.
     Unreadable,
 }
 
-/// What was found.
+/// The readable part of a damaged session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Salvage {
-    /// Every place from 1 on: the event, or [`Event::EventLost`].
+    /// One entry for each position from 1 on: the event, or [`Event::EventLost`].
     pub records: Vec<Record>,
-    /// The places of events that could not be read.
+    /// The positions of events that could not be read.
     pub lost: Vec<Seq>,
-    /// The places of events that are not what was written, and were taken as they are.
+    /// The positions of events that differ from what was written, and were kept as they are.
     pub altered: Vec<Seq>,
 }
 
-/// One session at a glance.
+/// A summary of one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Its id.
     pub id: SessionId,
     /// The folder it works in.
     pub workspace: String,
-    /// The Piton that made it.
+    /// The version of Piton that created it.
     pub version: String,
     /// The beginning of its first prompt, on one line; empty before there is one.
     pub title: String,
-    /// `provider/model` of its newest turn, once there is one.
+    /// `provider/model` of its newest turn, if there is one.
     pub model: Option<String>,
     /// When it was created.
     pub created_ms: TimeMs,
@@ -295,23 +293,23 @@ pub struct Summary {
     pub steps: u32,
     /// Money so far, in millionths of a US dollar; `None` when no reply had a known price.
     pub cost_micros: Option<u64>,
-    /// Model calls that were or may have been billed and whose cost is not known: with any, `cost_micros` is a least.
+    /// Model calls that were or may have been billed at an unknown cost: with any, `cost_micros` is a lower bound.
     #[serde(default)]
     pub unpriced_calls: u32,
-    /// What it is doing, by its record.
+    /// What it is doing, according to its record.
     pub status: Activity,
-    /// How its newest finished turn ended, once there is one.
+    /// How its newest finished turn ended, if there is one.
     pub last_end: Option<TurnEnd>,
     /// Where it comes from, if from another session.
     pub parent: Option<Origin>,
 }
 
-/// What a session is doing, by its record.
+/// What a session is doing, according to its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// No turn is under way.
+    /// No turn is in progress.
     Idle,
-    /// A turn is under way, or was when its process died: the lock tells which.
+    /// A turn is in progress, or was when its process died; the lock says which.
     Running,
 }

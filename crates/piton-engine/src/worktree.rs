@@ -3,18 +3,26 @@
 //!
 //! ```text
 //!   worktrees/ses_…/tree    the checkout, on the branch piton/…
+//!   worktrees/ses_…/private what a sandbox of git keeps
 //!   worktrees/ses_…/base    the commit it was made of, and the folder in it; written last, so that half a worktree is made anew
 //! ```
 
+use crate::settings::{SandboxSettings, Settings};
 use piton_core::ids::SessionId;
 use piton_tools::private;
-use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams};
+use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams, output_within};
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Changed files that are named.
 const NAMED: usize = 20;
+
+/// The longest that git may take: a checkout of a large repository on a slow disk.
+const GIT_TIME: Duration = Duration::from_secs(10 * 60);
 
 /// The worktree of a subagent, whether or not it is there.
 #[derive(Debug, Clone)]
@@ -24,6 +32,8 @@ pub(crate) struct Worktree {
     of: PathBuf,
     branch: String,
     env: Env,
+    /// How git is run in the checkout: as the subagent's own commands are, since what it left there can have git run programs.
+    confinement: Confinement,
 }
 
 /// A worktree that is kept.
@@ -38,11 +48,18 @@ pub(crate) struct Kept {
 }
 
 impl Worktree {
-    /// That of this session, whose caller works in `of`; git is run with `env`.
-    pub(crate) fn new(data_dir: &Path, session: &SessionId, of: &Path, env: Env) -> Self {
+    /// That of this session, whose caller works in `of` and is run with these settings.
+    pub(crate) fn new(data_dir: &Path, session: &SessionId, of: &Path, settings: &Settings) -> Self {
         let name = session.as_str();
         let branch = format!("piton/{}", name.strip_prefix("ses_").unwrap_or(name));
-        Self { folder: data_dir.join("worktrees").join(name), of: of.to_path_buf(), branch, env }
+        let folder = data_dir.join("worktrees").join(name);
+        let path = settings.env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
+        let confined = |sandbox: &SandboxSettings| {
+            sandbox.confinement(&folder.join("tree"), folder.join("private"), path, [], None)
+        };
+        let confinement = settings.sandbox.as_ref().map_or(Confinement::Model, confined);
+        let env = Arc::clone(&settings.env);
+        Self { of: of.to_path_buf(), branch, env, confinement, folder }
     }
 
     /// Whether a session that works in this folder works in it.
@@ -73,9 +90,12 @@ impl Worktree {
         self.remove();
         private::make_folder(&self.folder).map_err(|error| format!("its worktree cannot be made: {error}"))?;
         let path = tree.to_string_lossy();
-        self.git(here, &["worktree", "add", "--quiet", "-b", branch, &path, &base])
-            .map_err(|said| format!("its worktree cannot be made: {said}"))?;
-        private::write(&self.folder.join("base"), format!("{base}\n{prefix}").as_bytes())
+        let failed = |said: String| format!("its worktree cannot be made: {said}");
+        // Nothing is checked out by that: what a checkout runs is for the sandbox.
+        self.git(here, &["worktree", "add", "--quiet", "--no-checkout", "-b", branch, &path, &base]).map_err(failed)?;
+        self.git_inside(&["reset", "--quiet", "--hard"]).map_err(failed)?;
+        // Durable before anybody works in it: without it the worktree counts as never made.
+        private::write_durably(&self.folder.join("base"), format!("{base}\n{prefix}").as_bytes())
             .map_err(|error| format!("its worktree cannot be made: {error}"))?;
         Ok(tree.join(prefix))
     }
@@ -85,9 +105,11 @@ impl Worktree {
         let (base, _) = self.base()?;
         let tree = self.tree();
         let kept = |files| Some(Kept { path: tree.clone(), branch: self.branch.clone(), files });
-        let uncommitted = self.git(&tree, &["status", "--porcelain", "--no-renames", "--untracked-files=all", "-z"]);
-        let committed = self.git(&tree, &["diff", "--name-only", "--no-renames", "-z", &base, "HEAD"]);
-        let is_at_base = self.git(&tree, &["rev-parse", "HEAD"]).is_ok_and(|head| head == base);
+        // What git ignores is somebody's work, too: a report, a build that was asked for.
+        let status = ["status", "--porcelain", "--no-renames", "--untracked-files=all", "--ignored", "-z"];
+        let uncommitted = self.git_inside(&status);
+        let committed = self.git_inside(&["diff", "--name-only", "--no-renames", "-z", &base, "HEAD"]);
+        let is_at_base = self.git_inside(&["rev-parse", "HEAD"]).is_ok_and(|head| head == base);
         let (Ok(uncommitted), Ok(committed)) = (uncommitted, committed) else {
             // What cannot be looked at is not known to be empty.
             return tree.exists().then(|| kept(Vec::new())).flatten();
@@ -123,14 +145,24 @@ impl Worktree {
         Some((base.to_owned(), prefix.to_owned()))
     }
 
-    /// What git answers; otherwise the first line of its complaint. It runs nothing that the repository names.
+    /// What git answers in the checkout, or the first line of its complaint.
+    fn git_inside(&self, words: &[&str]) -> Result<String, String> {
+        self.run(&self.tree(), words, self.confinement.clone())
+    }
+
+    /// The same in the folder of its caller, for words by which git reads no file of the work tree: it runs no program then.
     fn git(&self, at: &Path, words: &[&str]) -> Result<String, String> {
+        self.run(at, words, Confinement::User)
+    }
+
+    fn run(&self, at: &Path, words: &[&str], confinement: Confinement) -> Result<String, String> {
         const PLAIN: [&str; 7] =
             ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0"];
-        let spawn = Spawn::new(PLAIN.iter().chain(words).copied(), &self.env, at, Confinement::User);
+        let spawn = Spawn::new(PLAIN.iter().chain(words).copied(), &self.env, at, confinement);
         let spawn = spawn.with("GIT_TERMINAL_PROMPT", "0").with("LC_ALL", "C");
         let child = spawn.start(Group::Own, Streams::caught()).map_err(|error| error.to_string())?;
-        let output = child.wait_with_output().map_err(|error| error.to_string())?;
+        let output = output_within(GIT_TIME, child).map_err(|error| error.to_string())?;
+        let output = output.ok_or_else(|| format!("git took more than {} minutes", GIT_TIME.as_secs() / 60))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned());
         }

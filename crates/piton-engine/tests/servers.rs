@@ -133,6 +133,9 @@ async fn what_a_server_asks_a_person_answers_with_its_name_on_it() {
     assert_eq!((events.iter().filter(is_asked).count(), events.iter().filter(is_given).count()), (1, 1));
     let (text, ..) = asked(form(), Some(Decision::Deny(None))).await;
     assert!(text.ends_with("The person declined."), "{text}");
+    let bare = Elicitation::Form { message: "Sure?".into(), schema: json!({"type": "object", "properties": {}}) };
+    let (text, ..) = asked(bare, Some(Decision::Answered(vec![vec!["no".into()]]))).await;
+    assert!(text.ends_with("The person declined."), "{text}");
     let url = "https://login.example/a?b=c";
     let address = Elicitation::Url { message: "Log in.".into(), url: url.into() };
     let (text, _, wanted) = asked(address, Some(Decision::Answered(vec![vec!["I have opened it".into()]]))).await;
@@ -142,6 +145,33 @@ async fn what_a_server_asks_a_person_answers_with_its_name_on_it() {
         wanted.question().unwrap().inquiry.as_ref().unwrap().questions[0].question.contains(url),
         "it is shown whole"
     );
+}
+
+#[tokio::test]
+async fn a_server_asks_a_person_eight_times_in_a_call_and_no_more() {
+    let home = Home::new();
+    let servers = PlayedServers::new([Part::ready("db", ["nags"])]);
+    let schema = json!({"type": "object", "properties": {}});
+    servers.ask(Elicitation::Form { message: "Sure?".into(), schema });
+    let mut settings = with(&servers, &[call("mcp__db__nags", &json!({})), says("done")]);
+    settings.attendance = Attendance::Attended;
+    let session = home.create(settings).await;
+    let mut heard = session.subscribe(1);
+    let answering = async {
+        while let Some(published) = heard.next().await.unwrap() {
+            if let Published::Wanted(wanted) = published {
+                session.answer(wanted.answer(Decision::Answered(vec![vec!["yes".into()]]))).await.unwrap();
+            }
+        }
+    };
+    tokio::select! {
+        report = session.prompt("go") => drop(report.unwrap()),
+        () = answering => panic!("the session goes on"),
+    }
+    session.close().await;
+    let log = servers.log();
+    let count = |what: &str| log.iter().filter(|line| *line == what).count();
+    assert_eq!((count("accepted"), count("declined")), (8, 12), "{log:?}");
 }
 
 #[tokio::test]

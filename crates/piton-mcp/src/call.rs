@@ -176,9 +176,12 @@ async fn ended(failure: Failure, call: &ServerCall, asking: &Asking<'_>, cx: &Se
         Failure::Cancelled => return Called::Ended(cancelled()),
         Failure::Service(error) => error,
     };
-    if error.is_authorization_required()
-        || error.auth_challenge().is_some()
-        || crate::login::is_rejected(&chain(&error))
+    // What a server says is its own business; what the transport says is not.
+    let is_of_transport = matches!(error, ServiceError::TransportSend(_));
+    if is_of_transport
+        && (error.is_authorization_required()
+            || error.auth_challenge().is_some()
+            || crate::login::is_rejected(&chain(&error)))
     {
         return Called::NeedsLogin(missing_scope(error.auth_challenge()));
     }
@@ -195,7 +198,10 @@ async fn opened(asked: &ErrorData, asking: &Asking<'_>, cx: &ServerContext) -> O
     let listed = asked.data.as_ref().and_then(|data| data.get("elicitations")).and_then(Value::as_array);
     let mut is_accepted = listed.is_some_and(|listed| !listed.is_empty());
     for elicitation in listed.into_iter().flatten() {
-        let Ok(asked) = serde_json::from_value(elicitation.clone()) else { continue };
+        let Ok(asked) = serde_json::from_value(elicitation.clone()) else {
+            is_accepted = false;
+            continue;
+        };
         let answer = asking.host.elicit(&*cx.client, asked).await;
         is_accepted &= answer.action == rmcp::model::ElicitationAction::Accept;
     }

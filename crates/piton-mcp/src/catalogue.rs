@@ -161,7 +161,8 @@ fn tools(listed: Vec<Value>, entry: &Entry, problems: &mut Problems) -> Vec<Offe
             problems.left_out("tool", &name, "there is another of this name before it");
             continue;
         }
-        schemas_bytes += tool.schema.to_string().len();
+        schemas_bytes +=
+            tool.schema.to_string().len() + tool.output.as_ref().map_or(0, |schema| schema.to_string().len());
         if kept.len() == MOST_OF_A_KIND || schemas_bytes > MOST_SCHEMAS_BYTES {
             problems.left_out("tool", &name, "there are too many");
             break;

@@ -13,8 +13,7 @@ use crate::text;
 use async_trait::async_trait;
 use piton_core::call::Outcome;
 use piton_tools::servers::{
-    Completed, Elicitation, ElicitationAnswer, Pin, Server, ServerCall, ServerClient, ServerContent, ServerContext,
-    Servers,
+    Completed, Elicitation, ElicitationAnswer, Server, ServerCall, ServerClient, ServerContent, ServerContext, Servers,
 };
 use piton_tools::tool::interrupted;
 use rmcp::model::{
@@ -80,15 +79,7 @@ impl Client {
     /// Accepts the tools of a server as they are now, once it is ready. Answers how many had changed.
     pub async fn accept(&self, server: &str) -> Result<usize, String> {
         self.linked(server).await?;
-        Ok(self.managed(server)?.accept())
-    }
-
-    /// Closes a server, forgets that it has failed, and starts it.
-    pub async fn restart(&self, server: &str) -> Result<(), String> {
-        let managed = self.managed(server)?;
-        managed.close().await;
-        managed.forgive();
-        managed.ready(Patience::Insists).await.map(drop)
+        self.managed(server)?.accept()
     }
 
     pub(crate) fn managed(&self, server: &str) -> Result<&Arc<Managed>, String> {
@@ -106,14 +97,14 @@ impl Client {
     /// Why a tool is not called.
     fn refusal(&self, managed: &Managed, call: &ServerCall) -> Option<Outcome> {
         let (server, tool) = (&call.server, text::line(&call.tool, 120));
-        match managed.pin(&call.tool) {
+        match managed.is_accepted(&call.tool) {
             None => Some(Outcome::failed(format!("The MCP server {server} has no tool {tool}."))),
-            Some(Pin::Same) => None,
-            Some(Pin::Changed { .. }) => Some(Outcome::new(
+            Some(true) => None,
+            Some(false) => Some(Outcome::new(
                 piton_core::call::Status::Denied,
                 format!(
-                    "Not called: the description or schema of {tool} of the MCP server {server} has changed since the user \
-                     knew it. `piton mcp show {server}` shows the difference, `piton mcp accept {server}` accepts it."
+                    "Not called: the user has not accepted the description and schema that {tool} of the MCP server {server} \
+                     has now. `piton mcp show {server}` shows the difference, `piton mcp accept {server}` accepts it."
                 ),
             )),
         }
@@ -235,6 +226,8 @@ fn asking<'a>(link: &'a Link, managed: &Managed, cancel: &'a CancellationToken) 
 #[async_trait]
 impl Servers for Client {
     fn start(&self) {
+        let shared = Arc::clone(&self.shared);
+        drop(tokio::task::spawn_blocking(move || shared.keep.sweep()));
         for managed in self.servers.values() {
             let managed = Arc::clone(managed);
             tokio::spawn(async move {
@@ -271,7 +264,11 @@ impl Servers for Client {
             Ok(managed) => managed,
             Err(why) => return lost(&why),
         };
-        match managed.ready(Patience::Waits).await {
+        let ready = tokio::select! {
+            ready = managed.ready(Patience::Waits) => ready,
+            () = cx.cancel.cancelled() => return lost("the user stopped it before its server was there"),
+        };
+        match ready {
             Ok(link) => self.wait_for_task(managed, link, &call, &handle, &cx).await,
             Err(why) => lost(&why),
         }

@@ -22,7 +22,7 @@ use rmcp::service::{
     RunningService, ServiceError,
 };
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
-use rmcp::transport::{AuthClient, Transport};
+use rmcp::transport::{AuthClient, AuthorizationManager, Transport};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -40,6 +40,8 @@ const MOST_MESSAGE_BYTES: usize = 16 << 20;
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pages of one list.
 const MOST_PAGES: usize = 50;
+/// Bytes of all lists of a server, as JSON: one message can hold as much.
+const MOST_LISTS_BYTES: usize = MOST_MESSAGE_BYTES;
 /// How long one page of a list may take.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -88,7 +90,7 @@ impl Connector {
                 self.connect_process(&command, host, era).await
             }
             Way::Http { url, headers, login } => self.connect_http(url, headers, login, host, era).await,
-            Way::Sse { url, headers, .. } => self.connect_sse(url, headers, host).await,
+            Way::Sse { url, headers, login } => self.connect_sse(url, headers, login, host).await,
         }
     }
 
@@ -138,27 +140,43 @@ impl Connector {
         // An answer of ours that is given up leaves the server waiting for it for ever.
         config.control_request_timeout = REPLY_TIMEOUT;
         config.session_recovery_timeout = REPLY_TIMEOUT;
-        let has_own_key = config.custom_headers.keys().any(|name| name == "authorization");
-        let tokens = Tokens::of(&self.around, url);
-        let shaken = if !has_own_key && tokens.are_there() {
-            let manager = login::manager(&self.around, &address, login, tokens).await;
-            let manager = manager.map_err(|error| ConnectError::Failed(text::line(&error, 400)))?;
-            let Some(manager) = manager else { return Err(ConnectError::NeedsLogin(None)) };
-            let transport = StreamableHttpClientTransport::with_client(AuthClient::new(client, manager), config);
-            shake_hands(transport, host, era, PROBE_FAR).await
-        } else {
-            shake_hands(StreamableHttpClientTransport::with_client(client, config), host, era, PROBE_FAR).await
+        let shaken = match self.tokens(url, &address, &config.custom_headers, login).await? {
+            Some(manager) => {
+                let transport = StreamableHttpClientTransport::with_client(AuthClient::new(client, manager), config);
+                shake_hands(transport, host, era, PROBE_FAR).await
+            }
+            None => shake_hands(StreamableHttpClientTransport::with_client(client, config), host, era, PROBE_FAR).await,
         };
         far(shaken)
+    }
+
+    /// Who hands out the tokens of a server; nothing where the entry has a key of its own, or nobody has logged in.
+    async fn tokens(
+        &self,
+        url: &str,
+        address: &Url,
+        headers: &HashMap<HeaderName, HeaderValue>,
+        login: &Login,
+    ) -> Result<Option<AuthorizationManager>, ConnectError> {
+        let tokens = Tokens::of(&self.around, url);
+        if headers.keys().any(|name| name == "authorization") || !tokens.are_there() {
+            return Ok(None);
+        }
+        let manager = login::manager(&self.around, address, login, tokens).await;
+        let manager = manager.map_err(|error| ConnectError::Failed(text::line(&error, 400)))?;
+        manager.ok_or(ConnectError::NeedsLogin(None)).map(Some)
     }
 
     async fn connect_sse(
         &self,
         url: &str,
         headers: &BTreeMap<String, String>,
+        login: &Login,
         host: &Host,
     ) -> Result<Connection, ConnectError> {
-        let transport = sse::Sse::open(&address(url)?, &sent(headers)?, &self.around.http).await?;
+        let (address, headers) = (address(url)?, sent(headers)?);
+        let tokens = self.tokens(url, &address, &headers, login).await?;
+        let transport = sse::Sse::open(&address, &headers, &self.around.http, tokens).await?;
         // It is of 2024-11-05, when there was one era.
         far(shake_hands(transport, host, Some(Era::Legacy), PROBE_FAR).await)
     }
@@ -199,7 +217,13 @@ fn far(shaken: Result<RunningService<RoleClient, Host>, Shaken>) -> Result<Conne
 
 /// Whether somebody has to log in, or to log in anew.
 fn needs_login(error: &ClientInitializeError) -> bool {
-    error.is_authorization_required() || error.auth_challenge().is_some() || login::is_rejected(&chain(error))
+    match error {
+        ClientInitializeError::TransportError { .. } => {
+            error.is_authorization_required() || error.auth_challenge().is_some() || login::is_rejected(&chain(error))
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => needs_login(fallback),
+        _ => false,
+    }
 }
 
 fn connection(service: RunningService<RoleClient, Host>, process: Option<Process>) -> Result<Connection, ConnectError> {
@@ -247,31 +271,32 @@ async fn shake_hands<T: Transport<RoleClient> + 'static>(
 pub(crate) async fn lists(peer: &Peer<RoleClient>, info: &ServerPeerInfo) -> Result<Lists, ServiceError> {
     let mut lists = Lists { instructions: info.instructions.clone().unwrap_or_default(), ..Lists::default() };
     let can = &info.capabilities;
-    let mut problems = Vec::new();
+    let mut reading = Reading { left_bytes: MOST_LISTS_BYTES, problems: Vec::new() };
     if can.tools.is_some() {
         // Without its tools a server is not ready.
-        lists.tools = pages(peer, "tools", &mut problems, |params| {
-            ClientRequest::ListToolsRequest(ListToolsRequest { params, ..Default::default() })
-        })
-        .await?;
+        lists.tools = reading
+            .pages(peer, "tools", |params| {
+                ClientRequest::ListToolsRequest(ListToolsRequest { params, ..Default::default() })
+            })
+            .await?;
     }
     if can.prompts.is_some() {
-        let listed = pages(peer, "prompts", &mut problems, |params| {
+        let listed = reading.pages(peer, "prompts", |params| {
             ClientRequest::ListPromptsRequest(ListPromptsRequest { params, ..Default::default() })
         });
-        lists.prompts = or_named(listed.await, "prompts", &mut problems);
+        lists.prompts = or_named(listed.await, "prompts", &mut reading.problems);
     }
     if can.resources.is_some() {
-        let listed = pages(peer, "resources", &mut problems, |params| {
+        let listed = reading.pages(peer, "resources", |params| {
             ClientRequest::ListResourcesRequest(ListResourcesRequest { params, ..Default::default() })
         });
-        lists.resources = or_named(listed.await, "resources", &mut problems);
-        let listed = pages(peer, "resourceTemplates", &mut problems, |params| {
+        lists.resources = or_named(listed.await, "resources", &mut reading.problems);
+        let listed = reading.pages(peer, "resourceTemplates", |params| {
             ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest { params, ..Default::default() })
         });
-        lists.templates = or_named(listed.await, "resource templates", &mut problems);
+        lists.templates = or_named(listed.await, "resource templates", &mut reading.problems);
     }
-    lists.problems = problems;
+    lists.problems = reading.problems;
     Ok(lists)
 }
 
@@ -287,32 +312,47 @@ fn or_named(listed: Result<Vec<Value>, ServiceError>, kind: &str, problems: &mut
     }
 }
 
-/// All pages of a list, as they came: one thing in them that is not sound does not spoil the others.
-async fn pages(
-    peer: &Peer<RoleClient>,
-    field: &str,
-    problems: &mut Vec<String>,
-    request: impl Fn(Option<PaginatedRequestParams>) -> ClientRequest,
-) -> Result<Vec<Value>, ServiceError> {
-    let (mut listed, mut params) = (Vec::new(), None);
-    for _ in 0..MOST_PAGES {
-        let options = PeerRequestOptions::with_timeout(PAGE_TIMEOUT);
-        let answer = peer.send_request_with_option(request(params), options).await?.await_response().await?;
-        let mut answer = match answer {
-            ServerResult::CustomResult(custom) => custom.0,
-            known => serde_json::to_value(known).unwrap_or_default(),
-        };
-        match answer.get_mut(field).map(Value::take) {
-            Some(Value::Array(page)) => listed.extend(page),
-            _ => return Err(ServiceError::UnexpectedResponse),
-        }
-        match answer.get("nextCursor").and_then(Value::as_str) {
-            Some(cursor) => {
-                params = Some(PaginatedRequestParams::default().with_cursor(Some(cursor.to_owned())));
+/// Lists while they are read.
+struct Reading {
+    /// What they may still take, all together.
+    left_bytes: usize,
+    problems: Vec<String>,
+}
+
+impl Reading {
+    /// All pages of a list, as they came: one thing in them that is not sound does not spoil the others.
+    async fn pages(
+        &mut self,
+        peer: &Peer<RoleClient>,
+        field: &str,
+        request: impl Fn(Option<PaginatedRequestParams>) -> ClientRequest,
+    ) -> Result<Vec<Value>, ServiceError> {
+        let (mut listed, mut params) = (Vec::new(), None);
+        for _ in 0..MOST_PAGES {
+            let options = PeerRequestOptions::with_timeout(PAGE_TIMEOUT);
+            let answer = peer.send_request_with_option(request(params), options).await?.await_response().await?;
+            let mut answer = match answer {
+                ServerResult::CustomResult(custom) => custom.0,
+                known => serde_json::to_value(known).unwrap_or_default(),
+            };
+            let Some(Value::Array(page)) = answer.get_mut(field).map(Value::take) else {
+                return Err(ServiceError::UnexpectedResponse);
+            };
+            let bytes = serde_json::to_vec(&page).map_or(usize::MAX, |page| page.len());
+            let Some(left_bytes) = self.left_bytes.checked_sub(bytes) else {
+                let most = text::size(MOST_LISTS_BYTES);
+                self.problems.push(format!("its lists have more than {most}: the rest of its {field} is not known"));
+                return Ok(listed);
+            };
+            self.left_bytes = left_bytes;
+            listed.extend(page);
+            match answer.get("nextCursor").and_then(Value::as_str) {
+                Some(cursor) => params = Some(PaginatedRequestParams::default().with_cursor(Some(cursor.to_owned()))),
+                None => return Ok(listed),
             }
-            None => return Ok(listed),
         }
+        self.problems
+            .push(format!("its list of {field} has more than {MOST_PAGES} pages, of which the first are known"));
+        Ok(listed)
     }
-    problems.push(format!("its list of {field} has more than {MOST_PAGES} pages, of which the first are known"));
-    Ok(listed)
 }

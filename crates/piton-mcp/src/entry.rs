@@ -45,7 +45,7 @@ pub enum Transport {
         args: Vec<String>,
         /// Variables beside those that every server gets (`PATH`, `HOME`, `LANG`, …).
         env: BTreeMap<String, String>,
-        /// The folder that it starts in; the workspace if there is none.
+        /// The folder that it starts in. Without it, a confined server starts in the workspace, and any other in a folder of its own.
         cwd: Option<PathBuf>,
     },
     /// Over streamable HTTP.

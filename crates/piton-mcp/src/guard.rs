@@ -6,7 +6,7 @@
 
 use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams};
 use rustix::process::Pid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,14 @@ exit 0
 /// The process groups of servers, which end with us.
 #[derive(Debug, Default)]
 pub(crate) struct Guard {
-    watching: Mutex<Option<Watching>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    groups: BTreeSet<i32>,
+    /// The shell, from the first group on.
+    watching: Option<Watching>,
 }
 
 #[derive(Debug)]
@@ -40,20 +47,37 @@ struct Watching {
 impl Guard {
     /// A group is there from now on. The shell is started for the first one.
     pub(crate) fn began(&self, group: Pid) -> io::Result<()> {
-        let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
-        let watching = match &mut *watching {
-            Some(watching) => watching,
-            nobody => nobody.insert(Watching::start()?),
-        };
-        writeln!(watching.pipe, "began {}", group.as_raw_nonzero())
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let group = group.as_raw_nonzero().get();
+        known.groups.insert(group);
+        known.tell("began", group)
     }
 
     /// A group is gone: its number may be another's soon.
     pub(crate) fn ended(&self, group: Pid) {
-        if let Some(watching) = &mut *self.watching.lock().unwrap_or_else(PoisonError::into_inner) {
-            // Without the shell there is nobody to be told.
-            let _ = writeln!(watching.pipe, "ended {}", group.as_raw_nonzero());
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let group = group.as_raw_nonzero().get();
+        if known.groups.remove(&group) && known.watching.is_some() {
+            // The next group that begins finds out where no shell can be started.
+            let _ = known.tell("ended", group);
         }
+    }
+}
+
+impl Known {
+    /// Tells the shell of a group; a new one of all groups, where there is none or it is dead.
+    fn tell(&mut self, word: &str, group: i32) -> io::Result<()> {
+        if let Some(watching) = &mut self.watching
+            && writeln!(watching.pipe, "{word} {group}").is_ok()
+        {
+            return Ok(());
+        }
+        if let Some(mut dead) = self.watching.take() {
+            let _ = dead.shell.kill();
+            let _ = dead.shell.wait();
+        }
+        let watching = self.watching.insert(Watching::start()?);
+        self.groups.iter().try_for_each(|group| writeln!(watching.pipe, "began {group}"))
     }
 }
 
@@ -69,7 +93,7 @@ impl Watching {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let watching = self.watching.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let watching = self.known.get_mut().unwrap_or_else(PoisonError::into_inner).watching.take();
         if let Some(Watching { mut shell, pipe }) = watching {
             drop(pipe);
             // It may take its two seconds; somebody has to collect it.
@@ -109,5 +133,22 @@ mod tests {
         assert!(gone.try_wait().unwrap().is_none(), "its number is another's by now");
         let _ = rustix::process::kill_process_group(gone_group, rustix::process::Signal::KILL);
         let _ = gone.wait();
+    }
+
+    #[test]
+    fn a_shell_that_died_is_replaced_and_knows_all_groups() {
+        use std::os::unix::process::ExitStatusExt as _;
+        let guard = Guard::default();
+        let ((mut before, before_group), (mut after, after_group)) = (sleeper(), sleeper());
+        guard.began(before_group).unwrap();
+        {
+            let mut known = guard.known.lock().unwrap();
+            let shell = &mut known.watching.as_mut().unwrap().shell;
+            shell.kill().unwrap();
+            shell.wait().unwrap();
+        }
+        guard.began(after_group).unwrap();
+        drop(guard);
+        assert_eq!([before.wait().unwrap().signal(), after.wait().unwrap().signal()], [Some(9), Some(9)]);
     }
 }

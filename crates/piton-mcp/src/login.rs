@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
 /// How long a person has in the browser.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -244,10 +245,24 @@ async fn challenge(url: &Url, options: &HttpOptions) -> Result<Option<String>, S
 async fn returned(listener: &TcpListener, redirect_uri: &str, asked: &str) -> Result<AuthorizationCallback, String> {
     let state = |url: &Url| url.query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned());
     let ours = Url::parse(asked).ok().as_ref().and_then(state);
+    // Browsers open connections that they may never use.
+    let mut open = JoinSet::new();
     loop {
-        let Ok((mut stream, _)) = listener.accept().await else { continue };
-        let heard = tokio::time::timeout(REQUEST_TIMEOUT, target(&mut stream)).await;
-        let Ok(Some(target)) = heard else { continue };
+        let (mut stream, target) = tokio::select! {
+            accepted = listener.accept() => {
+                if let Ok((mut stream, _)) = accepted {
+                    open.spawn(async move {
+                        let heard = tokio::time::timeout(REQUEST_TIMEOUT, target(&mut stream)).await;
+                        heard.ok().flatten().map(|target| (stream, target))
+                    });
+                }
+                continue;
+            }
+            Some(heard) = open.join_next() => match heard {
+                Ok(Some(heard)) => heard,
+                Ok(None) | Err(_) => continue,
+            },
+        };
         let base = Url::parse(redirect_uri).map_err(|error| error.to_string())?;
         let url = base.join(&target).ok().filter(|url| url.path() == CALLBACK && state(url) == ours && ours.is_some());
         let Some(url) = url else {

@@ -9,20 +9,24 @@ use piton_sandbox::Network;
 use piton_tools::network::Outlet;
 use piton_tools::private;
 use piton_tools::spawn::{Confined, Confinement, Env, Group, Spawn, Streams};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, mknodat};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, BufReader};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, ChildStdout};
 
+/// The folder of the folders of sandboxes.
+pub(crate) const PRIVATE: &str = "private";
 /// How long a server has to end by itself when its input is closed.
 const LAST_MOMENTS: Duration = Duration::from_secs(2);
 /// How long the first process of a sandbox has to open the server's input.
@@ -78,12 +82,75 @@ pub(crate) struct Process {
 #[derive(Debug)]
 struct Outside {
     _outlet: Option<Outlet>,
-    private: PathBuf,
+    _private: Private,
 }
 
-impl Drop for Outside {
+/// The folder of one sandbox. A locked file beside it says that somebody uses it.
+#[derive(Debug)]
+struct Private {
+    folder: PathBuf,
+    _lock: File,
+}
+
+/// Where a sandbox keeps what was moved out of the workspace.
+const QUARANTINE: &str = "quarantine";
+
+impl Private {
+    const LOCK: &str = "lock";
+
+    /// One that is nobody else's.
+    fn new(all: &Path, server: &str) -> io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("{}-{}-{server}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        private::make_folder(all)?;
+        let lock = private::append(&all.join(format!("{name}.{}", Self::LOCK)))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { folder: all.join(name), _lock: lock })
+    }
+}
+
+impl Drop for Private {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.private);
+        // What an inspection has moved there may be a person's, made while the server ran.
+        if !keep_quarantine(&self.folder) {
+            return;
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_file(self.folder.with_added_extension(Self::LOCK));
+    }
+}
+
+/// Moves what was moved out of the workspace to where it is kept; answers whether nothing of it is left.
+fn keep_quarantine(folder: &Path) -> bool {
+    let found: Vec<PathBuf> =
+        std::fs::read_dir(folder.join(QUARANTINE)).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let (Some(first), Some(name)) = (found.first(), folder.file_name()) else { return true };
+    let kept = folder.with_file_name(QUARANTINE).join(name);
+    let moved = private::make_folder(&kept).is_ok()
+        && found.iter().all(|path| path.file_name().is_some_and(|name| std::fs::rename(path, kept.join(name)).is_ok()));
+    tracing::warn!(target: "piton", first = %first.display(), kept = %kept.display(), moved, "moved out of the workspace");
+    moved
+}
+
+/// The folder that an unconfined server starts in.
+fn of_its_own(around: &Surroundings, server: &str) -> io::Result<PathBuf> {
+    let name: String = server.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+    let folder = around.folder.join("started-in").join(name);
+    private::make_folder(&folder)?;
+    Ok(folder)
+}
+
+/// Removes the folders of sandboxes whose Piton has ended before it could.
+pub(crate) fn sweep(all: &Path) {
+    for found in std::fs::read_dir(all).into_iter().flatten().flatten() {
+        let lock = found.path();
+        if lock.extension() != Some(OsStr::new(Private::LOCK)) {
+            continue;
+        }
+        let Ok(held) = private::append(&lock) else { continue };
+        if flock(&held, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            drop(Private { folder: lock.with_extension(""), _lock: held });
+        }
     }
 }
 
@@ -99,8 +166,14 @@ impl Process {
     ) -> io::Result<(Self, Input, ChildStdout)> {
         let Command { entry, program, args, env, cwd } = command;
         let argv = [OsString::from(program)].into_iter().chain(args.iter().map(OsString::from));
-        let cwd = cwd.unwrap_or(&around.workspace);
-        let spawn = Spawn::new(argv, &environment(&around.env, env), cwd, Confinement::User);
+        let cwd = match cwd {
+            Some(cwd) => (*cwd).clone(),
+            None if entry.net.is_some() => around.workspace.clone(),
+            // `npx` and `python -m` look for programs where they are started, and the workspace may hold anybody's.
+            None => of_its_own(around, &entry.name)?,
+        };
+        let spawn = Spawn::new(argv, &environment(&around.env, env), &cwd, Confinement::User);
+        let spawn = spawn.with("PITON_PROJECT_DIR", &around.workspace);
         let started = match (&entry.net, &around.confinement) {
             (Some(hosts), Confinement::Sandbox(confined)) => {
                 confined_child(spawn, entry, hosts, confined, around, guards).await?
@@ -232,8 +305,8 @@ async fn confined_child(
     guards: &Guards,
 ) -> io::Result<Started> {
     let mut confined = confined.clone();
-    let private = around.folder.join("private").join(format!("{}-{}", std::process::id(), entry.name));
-    confined.reach.private = private.clone();
+    let private = Private::new(&around.folder.join(PRIVATE), &entry.name)?;
+    confined.reach.private = private.folder.clone();
     confined.reach.make_private()?;
     let rules = hosts.iter().map(|host| HostRule::parse(host)).collect::<Result<Vec<_>, _>>();
     let rules = rules.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
@@ -241,7 +314,7 @@ async fn confined_child(
         true => (Network::None, None),
         false => (Network::Proxy, Some(Arc::new(Egress::new(rules)))),
     };
-    let fifo = private.join("tmp").join("mcp-input");
+    let fifo = private.folder.join("tmp").join("mcp-input");
     make_fifo(&fifo)?;
     let inside = match confined.reach.backend {
         piton_sandbox::Backend::Namespaces => PathBuf::from("/tmp/mcp-input"),
@@ -253,7 +326,7 @@ async fn confined_child(
     let streams = Streams { stdin: Stdio::null(), ..Streams::caught() };
     let (mut child, outlet) = spawn.start_open(Group::Own, streams)?;
     let group = Owned::of(&child, guards)?;
-    let outside = Outside { _outlet: outlet, private };
+    let outside = Outside { _outlet: outlet, _private: private };
     let input = opened(&fifo, &mut child).await;
     // Whoever has it open needs its name no longer.
     let _ = std::fs::remove_file(&fifo);
@@ -364,5 +437,31 @@ impl Complaints {
             last.pop_front();
         }
         last.push_back(text::line(&line, 200));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sandbox_has_a_folder_of_its_own_and_what_is_left_of_the_dead_is_swept() {
+        let all = tempfile::tempdir().unwrap();
+        let there = || std::fs::read_dir(all.path()).unwrap().count();
+        let make = || {
+            let made = Private::new(all.path(), "a.b").unwrap();
+            std::fs::create_dir(&made.folder).unwrap();
+            made
+        };
+        let (old, new) = (make(), make());
+        drop(old);
+        assert!(new.folder.exists(), "it goes with its own process");
+        sweep(all.path());
+        assert!(new.folder.exists() && there() == 2);
+        // As after a kill: the kernel has closed the file, and nobody has removed anything.
+        let killed = std::mem::ManuallyDrop::new(new);
+        flock(&killed._lock, FlockOperation::Unlock).unwrap();
+        sweep(all.path());
+        assert!(!killed.folder.exists() && there() == 0);
     }
 }

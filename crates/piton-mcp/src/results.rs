@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 
 /// Pictures of one result.
 const MOST_PICTURES: usize = 20;
+/// Bytes of a structured result that go on record beside its text.
+const MOST_STRUCTURED_BYTES: usize = 64 << 10;
 /// The largest thing that is kept in a file.
 const MOST_KEPT_BYTES: usize = 16 << 20;
 
@@ -178,7 +180,8 @@ pub(crate) fn outcome(server: &str, tool: &str, result: &Value, output: Option<&
             .to_owned();
     }
     let mut facts = json!({"server": server, "tool": tool});
-    if let Some(value) = structured {
+    // What is larger is in the text, of which a model reads the beginning.
+    if let Some(value) = structured.filter(|value| value.to_string().len() <= MOST_STRUCTURED_BYTES) {
         facts["structured"] = value.clone();
     }
     let status = if is_error { Status::Failed } else { Status::Ok };

@@ -12,16 +12,16 @@
 //! Starting is one at a time, whoever asks for it. Once ready, a task of its own waits for the end of the connection and for the
 //! server's word that its lists have changed.
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Offered, OfferedPrompt, OfferedResource};
 use crate::connect::{self, Connection, Connector};
 use crate::entry::Entry;
 use crate::error::{ConnectError, chain, missing_scope};
 use crate::host::{Calls, Host};
-use crate::keep::{Keep, Manifest, Pins, Seen};
+use crate::keep::{Keep, Manifest, Pins, Seen, Stamp};
 use crate::names;
 use crate::process::Process;
 use crate::text;
-use piton_tools::servers::{Pin, Server, ServerState, ServerTool};
+use piton_tools::servers::{Pin, Server, ServerPrompt, ServerResource, ServerState, ServerTool};
 use rmcp::model::{ServerPeerInfo, SubscriptionFilter};
 use rmcp::service::{Peer, RoleClient, RunningService};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -75,8 +75,37 @@ struct Now {
     retry_at: Option<Instant>,
     failures: u32,
     manifest: Arc<Manifest>,
-    pins: Pins,
+    pins: Arc<Pins>,
+    /// The pins on the disk when they were last read.
+    stamp: Option<Stamp>,
+    /// What is shown of manifest and pins, until one of them changes.
+    offer: Option<Offer>,
     link: Option<Link>,
+}
+
+/// What a server offers, as it is shown.
+#[derive(Clone)]
+struct Offer {
+    tools: Arc<[ServerTool]>,
+    prompts: Arc<[ServerPrompt]>,
+    resources: Arc<[ServerResource]>,
+    problems: Arc<[String]>,
+}
+
+impl Offer {
+    fn of(server: &str, catalogue: &Catalogue, pins: &Pins) -> Self {
+        let tool = |offered: &Offered| {
+            let Seen { description, schema, pin } = pins.seen(offered);
+            let (own_name, title) = (offered.own_name.clone(), offered.title.clone());
+            ServerTool { name: names::of_tool(server, &own_name), own_name, title, description, schema, pin }
+        };
+        Self {
+            tools: catalogue.tools.iter().map(tool).collect(),
+            prompts: catalogue.prompts.iter().map(OfferedPrompt::shown).collect(),
+            resources: catalogue.resources.iter().map(OfferedResource::shown).collect(),
+            problems: catalogue.problems.iter().cloned().collect(),
+        }
+    }
 }
 
 /// A connection that answers.
@@ -93,8 +122,17 @@ pub(crate) struct Link {
 impl Managed {
     pub(crate) fn new(entry: Entry, connector: Connector, shared: Arc<Shared>) -> Self {
         let key = blake3::hash(format!("{}\0{}", entry.name, entry.hash).as_bytes()).to_hex().to_string();
-        let (manifest, pins) = (Arc::new(shared.keep.manifest(&key)), shared.keep.pins(&key));
-        let now = Now { state: ServerState::Known, retry_at: None, failures: 0, manifest, pins, link: None };
+        let manifest = Arc::new(shared.keep.manifest(&key));
+        let stamp = shared.keep.stamp_of_pins(&key);
+        let pins = shared.keep.pins(&key, &Pins::default()).map(|mut pins| {
+            // It is what the user saw last.
+            pins.learn(&manifest.catalogue.tools);
+            pins
+        });
+        // What cannot be read is complained about when the server is there.
+        let pins = Arc::new(pins.unwrap_or_default());
+        let (state, retry_at) = (ServerState::Known, None);
+        let now = Now { state, retry_at, failures: 0, manifest, pins, stamp, offer: None, link: None };
         let entry = Arc::new(entry);
         Self {
             entry,
@@ -117,48 +155,99 @@ impl Managed {
 
     /// It as it is known now.
     pub(crate) fn shown(&self) -> Server {
+        let Offer { tools, prompts, resources, problems } = self.offer();
+        Server {
+            name: self.entry.name.clone(),
+            state: self.state(),
+            instructions: self.manifest().catalogue.instructions.clone(),
+            tools,
+            prompts,
+            resources,
+            always_load: self.entry.always_load,
+            problems,
+        }
+    }
+
+    fn state(&self) -> ServerState {
         let now = self.now();
         let mut state = now.state.clone();
         if let (ServerState::Failed { retry_in_s, .. }, Some(at)) = (&mut state, now.retry_at) {
             *retry_in_s = Some(at.saturating_duration_since(Instant::now()).as_secs().max(1));
         }
-        let catalogue = &now.manifest.catalogue;
-        let tool = |offered: &crate::catalogue::Offered| {
-            let Seen { description, schema, pin } = now.pins.seen(offered);
-            let (own_name, title) = (offered.own_name.clone(), offered.title.clone());
-            ServerTool { name: names::of_tool(&self.entry.name, &own_name), own_name, title, description, schema, pin }
-        };
-        Server {
-            name: self.entry.name.clone(),
-            state,
-            instructions: catalogue.instructions.clone(),
-            tools: catalogue.tools.iter().map(tool).collect(),
-            prompts: catalogue.prompts.iter().map(crate::catalogue::OfferedPrompt::shown).collect(),
-            resources: catalogue.resources.iter().map(crate::catalogue::OfferedResource::shown).collect(),
-            always_load: self.entry.always_load,
-            problems: catalogue.problems.iter().cloned().collect(),
+        state
+    }
+
+    fn offer(&self) -> Offer {
+        let is_changed = |offer: &Offer| offer.tools.iter().any(|tool| tool.pin != Pin::Same);
+        if self.now().offer.as_ref().is_some_and(is_changed) {
+            self.reread_pins();
         }
+        let (manifest, pins) = {
+            let now = self.now();
+            if let Some(offer) = &now.offer {
+                return offer.clone();
+            }
+            (Arc::clone(&now.manifest), Arc::clone(&now.pins))
+        };
+        let offer = Offer::of(&self.entry.name, &manifest.catalogue, &pins);
+        let mut now = self.now();
+        if Arc::ptr_eq(&now.manifest, &manifest) && Arc::ptr_eq(&now.pins, &pins) {
+            now.offer = Some(offer.clone());
+        }
+        offer
+    }
+
+    /// Takes in what the user has accepted in another process, where that is new.
+    fn reread_pins(&self) {
+        let stamp = self.shared.keep.stamp_of_pins(&self.key);
+        let known = {
+            let mut now = self.now();
+            if now.stamp == stamp {
+                return;
+            }
+            now.stamp = stamp;
+            Arc::clone(&now.pins)
+        };
+        if let Ok(pins) = self.shared.keep.pins(&self.key, &known)
+            && pins != *known
+        {
+            self.set_pins(pins);
+            self.changed();
+        }
+    }
+
+    fn set_pins(&self, pins: Pins) {
+        let mut now = self.now();
+        (now.pins, now.offer) = (Arc::new(pins), None);
     }
 
     pub(crate) fn manifest(&self) -> Arc<Manifest> {
         Arc::clone(&self.now().manifest)
     }
 
-    /// Whether a tool may be called: it is there, and what the user knows it as.
-    pub(crate) fn pin(&self, own_name: &str) -> Option<Pin> {
-        let now = self.now();
-        now.manifest.catalogue.tool(own_name).map(|tool| now.pins.seen(tool).pin)
+    /// Whether a tool is what the user knows it as; nothing where there is no such tool.
+    pub(crate) fn is_accepted(&self, own_name: &str) -> Option<bool> {
+        let look = || {
+            let now = self.now();
+            now.manifest.catalogue.tool(own_name).map(|tool| now.pins.is_same(tool))
+        };
+        if look() == Some(false) {
+            self.reread_pins();
+        }
+        look()
     }
 
-    /// Accepts every tool as it is now.
-    pub(crate) fn accept(&self) -> usize {
-        let mut now = self.now();
-        let manifest = Arc::clone(&now.manifest);
-        let accepted = now.pins.accept(&manifest.catalogue.tools);
-        self.shared.keep.keep_pins(&self.key, &now.pins);
-        drop(now);
+    /// Accepts every tool as it is now. Answers how many had changed.
+    pub(crate) fn accept(&self) -> Result<usize, String> {
+        let (manifest, known) = {
+            let now = self.now();
+            (Arc::clone(&now.manifest), Arc::clone(&now.pins))
+        };
+        let accepted = self.shared.keep.accept(&self.key, &known, &manifest.catalogue.tools);
+        let (pins, accepted) = accepted.map_err(|error| format!("What you accept could not be kept: {error}."))?;
+        self.set_pins(pins);
         self.changed();
-        accepted
+        Ok(accepted)
     }
 
     /// The connection, if it answers.
@@ -170,13 +259,17 @@ impl Managed {
     ///
     /// A failure has it start anew later, which is why the future is of a named type.
     pub(crate) fn ready<'m>(self: &'m Arc<Self>, patience: Patience) -> Waiting<'m, Result<Link, String>> {
-        Box::pin(self.made_ready(patience))
+        Box::pin(async move {
+            if let Some(link) = self.link() {
+                return Ok(link);
+            }
+            // Whoever waits may be stopped; the start goes on.
+            let made = tokio::spawn(Arc::clone(self).made_ready(patience)).await;
+            made.unwrap_or_else(|_| Err(format!("The MCP server {} could not be started.", self.entry.name)))
+        })
     }
 
-    async fn made_ready(self: &Arc<Self>, patience: Patience) -> Result<Link, String> {
-        if let Some(link) = self.link() {
-            return Ok(link);
-        }
+    async fn made_ready(self: Arc<Self>, patience: Patience) -> Result<Link, String> {
         let _one = self.starting.lock().await;
         if let Some(link) = self.link() {
             return Ok(link);
@@ -187,10 +280,13 @@ impl Managed {
         {
             return Err(why);
         }
+        // A connection that was lost ends by itself; what becomes of it says nothing of the next one.
+        self.now().link.take_if(|link| link.peer.is_transport_closed());
         let over = self.shared.over.clone();
         let started = tokio::select! {
-            started = self.start() => started,
+            biased;
             () = over.cancelled() => Err(ConnectError::Hopeless("it is being closed".to_owned())),
+            started = self.start() => started,
         };
         match started {
             Ok(link) => Ok(link),
@@ -206,7 +302,7 @@ impl Managed {
     /// Why it is not tried now, for the model and for people.
     fn refusal(&self) -> Option<String> {
         let name = &self.entry.name;
-        match self.shown().state {
+        match self.state() {
             ServerState::Failed { why, retry_in_s: Some(seconds) } => {
                 Some(format!("The MCP server {name} is not there: {why}. It is tried again in {seconds} s."))
             }
@@ -281,13 +377,18 @@ impl Managed {
     }
 
     fn keep(&self, manifest: Manifest) {
-        let mut now = self.now();
-        if now.pins.learn(&manifest.catalogue.tools) {
-            self.shared.keep.keep_pins(&self.key, &now.pins);
+        let (before, known) = {
+            let now = self.now();
+            (Arc::clone(&now.manifest), Arc::clone(&now.pins))
+        };
+        let pins = self.shared.keep.learn(&self.key, &known, &manifest.catalogue.tools);
+        if pins != *known {
+            self.set_pins(pins);
         }
-        if *now.manifest != manifest {
+        if *before != manifest {
             self.shared.keep.keep_manifest(&self.key, &manifest);
-            now.manifest = Arc::new(manifest);
+            let mut now = self.now();
+            (now.manifest, now.offer) = (Arc::new(manifest), None);
         }
     }
 
@@ -376,12 +477,6 @@ impl Managed {
         drop(self.starting.lock().await);
     }
 
-    /// Forgets that it has failed.
-    pub(crate) fn forgive(&self) {
-        self.now().failures = 0;
-        self.settle(ServerState::Known, None);
-    }
-
     /// Reads the lists anew whenever the server says that they have changed.
     async fn follow(self: Arc<Self>, lists: Arc<Notify>, link: Link, info: Arc<ServerPeerInfo>) {
         let listening = (!info.protocol_version.has_initialize())
@@ -446,7 +541,10 @@ async fn watch_over(
     }
     {
         let mut now = server.now();
-        now.link = None;
+        // A new connection may have been made since this one was lost.
+        if now.link.take_if(|current| current.closed.is_cancelled()).is_none() {
+            return;
+        }
         if began.elapsed() > STEADY {
             now.failures = 0;
         }

@@ -1,13 +1,14 @@
 //! HTTP with server-sent events, the transport of 2024-11-05: one stream from the server, whose first event says where messages to
 //! it are posted. rmcp speaks it no longer.
 
-use crate::error::ConnectError;
+use crate::error::{ConnectError, chain};
 use crate::text;
 use piton_http::sse::SseDecoder;
 use piton_http::{Answer, HeaderMap, HeaderName, HeaderValue, Http, HttpError, HttpOptions, StatusCode, Url};
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
-use rmcp::transport::Transport;
+use rmcp::transport::auth::AuthError;
+use rmcp::transport::{AuthorizationManager, Transport};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ const MOST_ANSWER_BYTES: usize = 64 << 10;
 pub(crate) struct Sse {
     http: Arc<Http>,
     headers: HeaderMap,
+    tokens: Option<Arc<AuthorizationManager>>,
     endpoint: Url,
     stream: Stream,
 }
@@ -43,11 +45,17 @@ impl Sse {
         url: &Url,
         headers: &HashMap<HeaderName, HeaderValue>,
         options: &HttpOptions,
+        tokens: Option<AuthorizationManager>,
     ) -> Result<Self, ConnectError> {
         let failed = |error: HttpError| ConnectError::Failed(text::line(&error.to_string(), 400));
         let http = Arc::new(Http::new(options.clone()));
         let headers: HeaderMap = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        let mut asked = headers.clone();
+        let tokens = tokens.map(Arc::new);
+        let asked = authorized(headers.clone(), tokens.as_deref()).await;
+        let mut asked = asked.map_err(|error| match error {
+            AuthError::AuthorizationRequired => ConnectError::NeedsLogin(None),
+            error => ConnectError::Failed(text::line(&chain(&error), 400)),
+        })?;
         asked.insert("accept", HeaderValue::from_static("text/event-stream"));
         let answer = http.get(url, asked).await.map_err(failed)?;
         match answer.status() {
@@ -70,8 +78,19 @@ impl Sse {
         let endpoint = endpoint.ok_or_else(|| {
             ConnectError::Failed("it did not say where messages go, or said another server".to_owned())
         })?;
-        Ok(Self { http, headers, endpoint, stream })
+        Ok(Self { http, headers, tokens, endpoint, stream })
     }
+}
+
+/// These headers, and the token that is good now.
+async fn authorized(mut headers: HeaderMap, tokens: Option<&AuthorizationManager>) -> Result<HeaderMap, AuthError> {
+    if let Some(tokens) = tokens {
+        let token = format!("Bearer {}", tokens.get_access_token().await?);
+        let mut value = HeaderValue::try_from(token).map_err(|error| AuthError::InternalError(error.to_string()))?;
+        value.set_sensitive(true);
+        headers.insert("authorization", value);
+    }
+    Ok(headers)
 }
 
 impl Stream {
@@ -105,7 +124,9 @@ impl Transport<RoleClient> for Sse {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let (http, endpoint, mut headers) = (Arc::clone(&self.http), self.endpoint.clone(), self.headers.clone());
         headers.insert("content-type", HeaderValue::from_static("application/json"));
+        let tokens = self.tokens.clone();
         async move {
+            let headers = authorized(headers, tokens.as_deref()).await.map_err(io::Error::other)?;
             let body = serde_json::to_vec(&item)?;
             let answer = http.post(&endpoint, headers, body).await.map_err(io::Error::other)?;
             let status = answer.status();

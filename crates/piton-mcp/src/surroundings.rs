@@ -13,7 +13,7 @@ pub struct Surroundings {
     pub folder: PathBuf,
     /// The whole environment of the user. A server gets a few variables of it, such as `PATH` and `HOME`, and those of its entry.
     pub env: BTreeMap<OsString, OsString>,
-    /// The workspace, absolute: the one root that servers are told of, and the folder that their processes start in.
+    /// The workspace, absolute: the one root that servers are told of, and the folder that confined ones start in.
     pub workspace: PathBuf,
     /// How to speak HTTP.
     pub http: HttpOptions,

@@ -7,12 +7,9 @@
 use crate::keep;
 use crate::surroundings::Surroundings;
 use async_trait::async_trait;
-use piton_tools::private;
 use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -98,23 +95,23 @@ impl Tokens {
         self.folder.join("tokens.json")
     }
 
+    /// What is kept; nothing where it cannot be read, which whoever changes it is told.
     fn read(&self) -> Kept {
-        keep::read(&self.file()).unwrap_or_default()
+        self.kept().unwrap_or_default()
+    }
+
+    fn kept(&self) -> io::Result<Kept> {
+        let file = self.file();
+        let kept =
+            keep::read(&file).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())));
+        Ok(kept?.unwrap_or_default())
     }
 
     fn change(&self, change: impl FnOnce(&mut Kept)) -> io::Result<()> {
-        let _lock = self.lock("tokens.lock")?;
-        let mut kept = self.read();
+        let _lock = keep::lock(&self.folder, "tokens.lock")?;
+        let mut kept = self.kept()?;
         change(&mut kept);
         keep::replace(&self.file(), &serde_json::to_vec(&kept)?)
-    }
-
-    /// Waits for a lock, which is held until the file is closed.
-    fn lock(&self, name: &str) -> io::Result<File> {
-        private::make_folder(&self.folder)?;
-        let file = private::append(&self.folder.join(name))?;
-        flock(&file, FlockOperation::LockExclusive)?;
-        Ok(file)
     }
 }
 
@@ -125,7 +122,7 @@ fn failed(error: &io::Error) -> AuthError {
 #[async_trait]
 impl CredentialStore for Tokens {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        Ok(self.stored())
+        Ok(self.kept().map_err(|error| failed(&error))?.tokens.remove(&self.url))
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
@@ -138,7 +135,7 @@ impl CredentialStore for Tokens {
 
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
         let (tokens, name) = (self.clone(), format!("{}.lock", blake3::hash(self.url.as_bytes()).to_hex()));
-        let locked = tokio::task::spawn_blocking(move || tokens.lock(&name)).await;
+        let locked = tokio::task::spawn_blocking(move || keep::lock(&tokens.folder, &name)).await;
         let locked = locked.map_err(|error| AuthError::CredentialStoreError(error.to_string()))?;
         locked.map(|file| Some(CredentialRefreshGuard::new(file))).map_err(|error| failed(&error))
     }
@@ -164,5 +161,17 @@ mod tests {
         other.want("a b").unwrap();
         assert_eq!(other.wanted().len(), 2);
         assert!(one.forget().unwrap() && !one.forget().unwrap() && !one.are_there());
+    }
+
+    #[tokio::test]
+    async fn tokens_that_cannot_be_read_are_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = Tokens { folder: folder.path().to_owned(), url: "https://one/mcp".to_owned() };
+        std::fs::write(tokens.file(), "{").unwrap();
+        let stored = StoredCredentials::new("us".to_owned(), None, Vec::new(), None);
+        let error = tokens.save(stored).await.unwrap_err().to_string();
+        assert!(error.contains("tokens.json"), "{error}");
+        assert!(tokens.load().await.is_err() && tokens.forget().is_err());
+        assert_eq!(std::fs::read_to_string(tokens.file()).unwrap(), "{");
     }
 }

@@ -113,6 +113,36 @@ async fn a_list_without_end_has_an_end() {
 }
 
 #[tokio::test]
+async fn lists_that_are_too_large_are_cut() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["fat_pages"])]);
+    client.ready("s").await.unwrap();
+    let known = server(&client, "s");
+    assert_eq!(known.tools.len(), 5, "five pages of 3 MB");
+    assert!(known.problems[0].contains("more than 16.8 MB: the rest of its tools"), "{:?}", known.problems);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_a_server_says_of_a_login_locks_no_process_out() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["says_401"])]);
+    let outcome = place.call(&client, "s", "echo", "fail").await;
+    assert!(outcome.status == Status::Failed && outcome.text.contains("answered with an error"), "{outcome:?}");
+    assert_eq!(place.call(&client, "s", "echo", "on").await.text, "echo on");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_was_not_opened() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["malformed_url"])]);
+    let outcome = place.call(&client, "s", "echo", "").await;
+    assert!(outcome.text.contains("which the user has not done"), "{outcome:?}");
+    client.close().await;
+}
+
+#[tokio::test]
 async fn a_tool_that_has_changed_is_not_called_before_it_is_accepted() {
     let place = Place::new();
     let starts = place.file("starts").display().to_string();
@@ -137,6 +167,37 @@ async fn a_tool_that_has_changed_is_not_called_before_it_is_accepted() {
 
     let client = place.client([entry()]);
     assert_eq!(place.call(&client, "s", "echo", "four").await.text, "echo four");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_is_accepted_in_another_process_counts_in_a_session_that_runs() {
+    let place = Place::new();
+    let starts = place.file("starts").display().to_string();
+    let entry = || python("s", "hostile.py", &["changes", &starts]);
+    let first = place.client([entry()]);
+    first.ready("s").await.unwrap();
+    first.close().await;
+
+    let (running, other) = (place.client([entry()]), place.client([entry()]));
+    assert_eq!(place.call(&running, "s", "echo", "one").await.status, Status::Denied);
+    assert_ne!(server(&running, "s").tools[0].pin, Pin::Same);
+    assert_eq!(other.accept("s").await, Ok(1));
+    other.close().await;
+    let before = *running.changes().borrow();
+    assert_eq!(server(&running, "s").tools[0].pin, Pin::Same);
+    assert!(*running.changes().borrow() > before, "whoever has looked before is told");
+    assert_eq!(place.call(&running, "s", "echo", "two").await.text, "echo two");
+    running.close().await;
+}
+
+#[tokio::test]
+async fn a_server_is_shown_without_being_copied() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["odd_tools"])]);
+    client.ready("s").await.unwrap();
+    let (one, other) = (server(&client, "s"), server(&client, "s"));
+    assert!(std::sync::Arc::ptr_eq(&one.tools, &other.tools));
     client.close().await;
 }
 
@@ -246,6 +307,60 @@ async fn one_that_cannot_be_started_says_why() {
     let outcome = place.call(&client, "missing", "echo", "").await;
     assert!(outcome.status == Status::Failed && outcome.text.contains("It was not called"), "{outcome:?}");
     assert!(client.ready("nobody").await.unwrap_err().contains("There are: dies, missing, silent."));
+    client.close().await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_lost_connection_does_not_touch_the_next_one() {
+    let place = Place::new();
+    let file = place.file("pids");
+    let client = place.client([python("s", "hostile.py", &["lingers", &file.display().to_string()])]);
+    assert_eq!(place.call(&client, "s", "echo", "linger").await.status, Status::Interrupted);
+    let pids = async || -> Vec<u32> {
+        let said = written(&file).await;
+        said.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+    };
+    while pids().await.len() < 2 {
+        client.ready("s").await.unwrap();
+    }
+    gone(pids().await[0]).await;
+    // What becomes of the old one is noticed in one of these moments, or was.
+    for _ in 0..20 {
+        assert_eq!(place.call(&client, "s", "echo", "on").await.text, "echo on");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(pids().await.len(), 2);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_start_goes_on_when_whoever_wanted_it_is_stopped() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["pages"])]);
+    let context = place.context();
+    let stop = async {
+        until(&client, "s", |known| known.state == ServerState::Starting).await;
+        context.cancel.cancel();
+    };
+    let (outcome, ()) = tokio::join!(client.call(call("s", "t1", ""), context.clone()), stop);
+    assert_eq!(outcome.status, Status::Cancelled, "{outcome:?}");
+    until(&client, "s", |known| known.state == ServerState::Ready).await;
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_task_whose_server_does_not_start_can_be_stopped() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["never_answers"])]);
+    let context = place.context();
+    let stop = async {
+        until(&client, "s", |known| known.state == ServerState::Starting).await;
+        context.cancel.cancel();
+    };
+    let handle = json!({"server": "s", "tool": "t", "task": "t1"});
+    let resumed = async { client.resume_task("s", handle, context.clone()).await };
+    let (outcome, ()) = tokio::join!(resumed, stop);
+    assert!(outcome.status == Status::Interrupted && outcome.text.contains("the user stopped it"), "{outcome:?}");
     client.close().await;
 }
 

@@ -143,6 +143,37 @@ async fn somebody_logs_in_once() {
 }
 
 #[tokio::test]
+async fn a_server_of_the_old_transport_is_sent_the_token() {
+    let (place, web) = (Place::new(), Web::start(&["login", "sse"]));
+    let mut entry = web.entry();
+    if let Transport::Http { url, headers, login } = entry.transport.clone() {
+        entry.transport = Transport::Sse { url, headers, login };
+    }
+    let client = place.client([entry.clone()]);
+    assert!(client.ready("s").await.unwrap_err().contains("`piton mcp login s`"));
+    login(&entry, &place.surroundings(), &browser).await.unwrap();
+    assert_eq!(place.call(&client, "s", "echo", "").await.text, "from the web, without a header");
+    client.close().await;
+}
+
+/// As browsers do: a connection that nothing is sent on comes before the one that matters.
+#[tokio::test]
+async fn a_connection_that_says_nothing_holds_no_login_up() {
+    let (place, web) = (Place::new(), Web::start(&["login"]));
+    let idle = Mutex::new(None);
+    let waits = |asked: &str| {
+        let asked = piton_http::Url::parse(asked).unwrap();
+        let back = asked.query_pairs().find(|(name, _)| name == "redirect_uri").unwrap().1.into_owned();
+        let port = piton_http::Url::parse(&back).unwrap().port().unwrap();
+        *idle.lock().unwrap() = Some(std::net::TcpStream::connect(("127.0.0.1", port)).unwrap());
+        browser(asked.as_str());
+    };
+    // It would be given up after 30 seconds.
+    let limit = std::time::Duration::from_secs(25);
+    tokio::time::timeout(limit, login(&web.entry(), &place.surroundings(), &waits)).await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn a_login_that_is_refused_says_so() {
     let (place, web) = (Place::new(), Web::start(&["login", "denies"]));
     let error = login(&web.entry(), &place.surroundings(), &browser).await.unwrap_err();

@@ -5,8 +5,8 @@
 use piton_core::call::CallInput;
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall};
-use piton_core::model::Delta;
-use serde_json::{Value, json};
+use piton_core::model::{Delta, Reply};
+use serde_json::{Map, Value, json};
 
 /// The pieces so far, in order of their beginning.
 #[derive(Debug, Default)]
@@ -135,9 +135,16 @@ impl ReplyDraft {
         self.pieces.is_empty()
     }
 
-    /// Where prose was last.
-    pub(crate) fn last_text(&self) -> Option<usize> {
-        self.pieces.iter().rposition(|piece| matches!(piece, Piece::Text { .. }))
+    /// Stores the sources of the whole reply with its last prose.
+    pub(crate) fn attach_sources(&mut self, sources: Map<String, Value>) {
+        let last = self.pieces.iter_mut().rev().find_map(|piece| match piece {
+            Piece::Text { opaque, .. } => Some(opaque),
+            Piece::Reasoning { .. } | Piece::Call(_) => None,
+        });
+        if let Some(opaque) = last.filter(|_| !sources.is_empty()) {
+            let opaque = opaque.get_or_insert_with(|| json!({}));
+            sources.into_iter().for_each(|(key, found)| opaque[key] = found);
+        }
     }
 
     /// Where the first reasoning stands.
@@ -218,14 +225,10 @@ impl ReplyDraft {
         matches!(self.pieces.last(), None | Some(Piece::Reasoning { .. }))
     }
 
-    /// The parts of the finished reply. Pieces that stayed empty are left out; calls never are.
-    pub(crate) fn into_parts(self) -> Vec<Part> {
-        self.pieces.into_iter().filter_map(Piece::into_part).flat_map(unwrapped).collect()
-    }
-
-    /// See [`settled`].
-    pub(crate) fn settle(&self, finish: FinishReason) -> FinishReason {
-        settled(finish, self.calls() > 0)
+    /// The finished reply, with its reason to stop [`settled`]. Pieces that stayed empty are left out; calls never are.
+    pub(crate) fn into_reply(self, finish: FinishReason) -> Reply {
+        let finish = settled(finish, self.calls() > 0);
+        Reply::new(self.pieces.into_iter().filter_map(Piece::into_part).flat_map(unwrapped).collect(), finish)
     }
 }
 

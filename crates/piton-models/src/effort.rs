@@ -4,23 +4,24 @@
 pub use piton_core::effort::Effort;
 use schemars::JsonSchema;
 
-/// How much a model thinks before it answers. No provider has all of these; each gets the nearest it has.
+/// Reasoning effort: how much a model thinks before it answers. No provider has all levels; each gets the nearest one
+/// it has.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase")]
 #[schemars(rename = "Effort")]
 pub enum EffortWord {
-    /// Not at all, where the model can be told so.
+    /// No reasoning, if the model supports that.
     None,
-    /// Hardly.
+    /// Minimal.
     Minimal,
-    /// A little.
+    /// Low.
     Low,
-    /// Some.
+    /// Medium.
     Medium,
-    /// Much.
+    /// High.
     High,
-    /// More than much.
+    /// Very high.
     Xhigh,
-    /// As much as it can.
+    /// The model's maximum.
     Max,
 }

@@ -98,6 +98,14 @@ pub fn takes_no_tools(body: &str) -> bool {
     .any(|words| body.contains(words))
 }
 
+/// Fails with the error that a piece of a stream carries, if it carries one.
+pub fn check_stream(piece: &Value) -> Result<(), ModelError> {
+    match piece.get("error") {
+        None | Some(Value::Null) => Ok(()),
+        Some(error) => Err(from_stream(error)),
+    }
+}
+
 /// Why the provider broke off a stream that had begun: the `error` object of either protocol.
 pub fn from_stream(error: &Value) -> ModelError {
     let text = error.as_str().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! What all request encoders need to know about a transcript: the ids its calls have on the wire, and which messages
 //! are worth sending. Everything is decided front to back, so a longer transcript never changes its beginning.
 
-use piton_core::call::{CallInput, Outcome};
+use piton_core::call::{CallInput, NO_OUTPUT, Outcome};
 use piton_core::ids::CallId;
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::Request;
@@ -142,7 +142,7 @@ pub(crate) fn answers(message: &Message) -> Vec<ToolAnswer<'_>> {
 impl ToolAnswer<'_> {
     /// What the tool said; some servers refuse an answer without words.
     pub(crate) fn text(&self) -> &str {
-        if self.outcome.text.trim().is_empty() { "(no output)" } else { &self.outcome.text }
+        if self.outcome.text.trim().is_empty() { NO_OUTPUT } else { &self.outcome.text }
     }
 }
 

@@ -4,10 +4,14 @@
 
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use piton_http::sse::SseEvent;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
-/// The wire protocols.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ProtocolName")]
 pub enum WireProtocol {
     /// OpenAI's Chat Completions.
     Chat,
@@ -17,7 +21,7 @@ pub enum WireProtocol {
     Anthropic,
     /// Google's `streamGenerateContent`.
     Gemini,
-    /// Ollama's own `/api/chat`.
+    /// Ollama's own.
     Ollama,
 }
 

@@ -62,13 +62,22 @@ pub(crate) fn request(model: &str, messages: Vec<Arc<Message>>) -> Request {
         effects: Effects::READ,
     };
     Request {
-        session: "ses_1".into(),
         model: model.into(),
-        system: "sys".into(),
         tools: Arc::new([spec]),
+        max_output_tokens: Some(77),
+        ..request_without_tools(messages)
+    }
+}
+
+pub(crate) fn request_without_tools(messages: Vec<Arc<Message>>) -> Request {
+    Request {
+        session: "ses_1".into(),
+        model: "m".into(),
+        system: "sys".into(),
+        tools: Arc::new([]),
         may_call: true,
         messages,
-        max_output_tokens: Some(77),
+        max_output_tokens: None,
     }
 }
 

@@ -305,7 +305,7 @@ impl Play {
             parts.push(Part::Image { media_type: "image/png".into(), data: "QUJD".into() });
         }
         let delivery = if self.dice.bool() { Delivery::Steer } else { Delivery::FollowUp };
-        self.happen(Event::UserSpoke { message, parts, delivery, typed: None });
+        self.happen(Event::UserSpoke { message, parts, delivery, typed: None, allows: Vec::new() });
     }
 
     fn cancel(&mut self) {

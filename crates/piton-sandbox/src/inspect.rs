@@ -17,7 +17,7 @@ use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Moves out what has changed since `began`, when the command was started. Answers with what was done about it, a sentence each.
 pub(crate) fn inspect(plan: &Plan, began: Mark) -> Vec<String> {
@@ -154,8 +154,11 @@ impl<'p> Inspection<'p> {
         let top = self.base.join(".git");
         let known = git_folders.iter().map(|folder| self.base.join(folder)).chain([top]);
         known.chain(self.plan.common().map(Path::to_path_buf)).any(|known| {
-            let kind = named.strip_prefix(&known).ok().and_then(|below| below.components().next());
-            kind.is_some_and(|kind| ["worktrees", "modules"].iter().any(|name| kind.as_os_str() == *name))
+            let Ok(below) = named.strip_prefix(&known) else { return false };
+            let mut parts = below.components().map(Component::as_os_str);
+            let is_looked_at = parts.next().is_some_and(|kind| kind == "worktrees" || kind == "modules");
+            let names: Vec<&OsStr> = parts.collect();
+            is_looked_at && names.len() <= DEEPEST && !names.iter().any(|name| is_inner(Some(name)))
         })
     }
 
@@ -231,8 +234,10 @@ impl<'p> Inspection<'p> {
             self.move_out(folder, "it cannot be read, and git goes by what is in it");
             return;
         }
+        let is_one = self.look(&folder.join("HEAD")).is_some();
         for path in self.names(folder) {
             match self.look(&path) {
+                Some((_, _, FileType::Directory)) if is_one && is_inner(path.file_name()) => {}
                 Some((_, _, FileType::Directory)) if depth < DEEPEST => {
                     self.settings(&path);
                     if self.look(&path.join("commondir")).is_some()
@@ -243,9 +248,8 @@ impl<'p> Inspection<'p> {
                             "git goes by the configuration of the folder that it names",
                         );
                     }
-                    if self.look(&path.join("HEAD")).is_none() {
-                        self.repositories_in(&path, depth + 1);
-                    }
+                    // A submodule of a submodule lies in that one's folder, and so may anything that only looks like one.
+                    self.repositories_in(&path, depth + 1);
                 }
                 Some((_, _, FileType::RegularFile)) | None => {}
                 Some(_) => self.unless_unchanged(&path, LEADS),
@@ -275,6 +279,7 @@ impl<'p> Inspection<'p> {
                         self.todo(&path);
                     }
                     FileType::RegularFile if path.ends_with("rebase-merge/strategy") => self.strategy(&path),
+                    FileType::RegularFile if path.ends_with("sequencer/opts") => self.options(&path),
                     FileType::RegularFile if path.ends_with("info/alternates") => self.alternates(&path),
                     _ => {}
                 }
@@ -295,7 +300,17 @@ impl<'p> Inspection<'p> {
 
     /// Any other name is that of a program.
     fn strategy(&mut self, path: &Path) {
-        if !["ort", "recursive", "resolve", "octopus", "ours", "subtree"].contains(&self.text(path).trim()) {
+        if !STRATEGIES.contains(&self.text(path).trim()) {
+            self.unless_unchanged(path, "git runs the program that it names");
+        }
+    }
+
+    /// How a cherry-pick in progress goes on.
+    fn options(&mut self, path: &Path) {
+        let text = self.text(path);
+        let settings = text.lines().filter_map(|line| line.split_once('='));
+        let named = settings.filter(|(key, _)| key.trim().eq_ignore_ascii_case("strategy"));
+        if named.map(|(_, value)| value.trim().trim_matches('"')).any(|named| !STRATEGIES.contains(&named)) {
             self.unless_unchanged(path, "git runs the program that it names");
         }
     }
@@ -396,6 +411,14 @@ impl<'p> Inspection<'p> {
             self.said.push(format!("the harmless part of {} could not be written back: {error}", path.display()));
         }
     }
+}
+
+/// The strategies of a merge that are git's own.
+const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
+
+/// A folder of a git folder in which no other lies: files in it have any names, and none of them is a configuration.
+fn is_inner(name: Option<&OsStr>) -> bool {
+    ["objects", "refs", "logs", "info", "hooks", "lfs", "rr-cache"].iter().any(|inner| name == Some(OsStr::new(inner)))
 }
 
 /// A folder of loose objects or of packs.

@@ -118,7 +118,6 @@ impl Search {
         let is_top = path.as_os_str().is_empty();
         if !is_top && is_bare(names) {
             self.found.push(Found { path: path.clone(), kind: Kind::Git, is_moved: *is_moved });
-            return;
         }
         for (name, kind) in names {
             let lower = name.to_string_lossy().to_lowercase();

@@ -114,6 +114,11 @@ fn refused(sockets: Sockets) -> Result<Rules, SandboxError> {
         rules.insert(call, any_namespace.clone());
     }
     rules.insert(libc::SYS_socket, refused_sockets(sockets)?);
+    if sockets != Sockets::OfOwnNetwork {
+        // Without a namespace of its own it sees the user's other processes: their limits would end them.
+        let of_others = rule(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
+        rules.insert(libc::SYS_prlimit64, vec![of_others]);
+    }
     // Bytes put into a terminal's input, as if a person had typed them.
     let typed = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| {
         rule(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(u32::try_from(request).unwrap_or_default()))

@@ -209,6 +209,14 @@ pub(crate) const PROTECTED: &[&str] = &[
     ".cursorrules",
     ".husky/_",
     ".direnv",
+    ".kiro",
+    ".windsurf",
+    ".roo",
+    ".qwen",
+    ".aider.conf.yml",
+    ".exrc",
+    ".nvim.lua",
+    ".dir-locals.el",
 ];
 
 /// At the top of a workspace, which may be a home: below it these are files like others.

@@ -98,9 +98,9 @@ fn expand(units: &[Unit], most: usize) -> Result<Vec<Vec<Unit>>, TooMany> {
     for (at, _) in units.iter().enumerate().filter(|(_, unit)| **unit == Unit::Bare('{')) {
         let Some((end, commas)) = matching(units, at) else { continue };
         let inner = &units[at + 1..end];
-        let middles = if commas.is_empty() {
-            let Some(items) = sequence(inner, most)? else { continue };
-            items
+        let middles = if !inner.iter().any(has_comma) {
+            // Of what is no sequence, nothing is expanded but what stands behind it.
+            sequence(inner, most)?.unwrap_or_else(|| vec![units[at..=end].to_vec()])
         } else {
             let mut middles = Vec::new();
             let mut from = at + 1;
@@ -125,19 +125,36 @@ fn expand(units: &[Unit], most: usize) -> Result<Vec<Vec<Unit>>, TooMany> {
     Ok(vec![units.to_vec()])
 }
 
-/// The brace that closes the one at `open`, and the commas between them at their own level.
+/// The brace that closes the one at `open`, and the commas between them at their own level. One with neither a comma nor `..` in
+/// front of it closes nothing, and `{}` at the beginning opens nothing.
 fn matching(units: &[Unit], open: usize) -> Option<(usize, Vec<usize>)> {
-    let (mut depth, mut commas) = (0, Vec::new());
+    let is = |at: usize, c: char| units.get(at) == Some(&Unit::Bare(c));
+    if open == 0 && is(1, '}') {
+        return None;
+    }
+    let (mut depth, mut commas, mut is_list) = (0_usize, Vec::new(), false);
     for (at, unit) in units.iter().enumerate().skip(open + 1) {
         match unit {
+            Unit::Bare('}') if depth == 0 && is_list => return Some((at, commas)),
             Unit::Bare('{') => depth += 1,
-            Unit::Bare('}') if depth == 0 => return Some((at, commas)),
-            Unit::Bare('}') => depth -= 1,
-            Unit::Bare(',') if depth == 0 => commas.push(at),
+            Unit::Bare('}') => depth = depth.saturating_sub(1),
+            Unit::Bare(',') if depth == 0 => {
+                commas.push(at);
+                is_list = true;
+            }
+            Unit::Bare('.') if depth == 0 => is_list |= is(at + 1, '.') && !is(at + 2, '}'),
             Unit::Bare(_) | Unit::Whole(_) => {}
         }
     }
     None
+}
+
+/// Whether bash sees a comma there, be it in quotes.
+fn has_comma(unit: &Unit) -> bool {
+    match unit {
+        Unit::Bare(c) => *c == ',',
+        Unit::Whole(Piece::Bare(text) | Piece::Quoted(text) | Piece::Open { text, .. }) => text.contains(','),
+    }
 }
 
 /// `1..5`, `01..10..3`, `a..e`.

@@ -13,7 +13,7 @@ mod words;
 use crate::hidden;
 use crate::limits::{FREE_STEPS, MOST_NESTING, MOST_NODES, STEPS_PER_BYTE};
 use crate::reading::UnknowableKind;
-use crate::syntax::{Assignment, Direction, Found, Redirect, Simple, Word};
+use crate::syntax::{Assignment, Direction, Found, Piece, Redirect, Simple, Word};
 use document::Pending;
 use std::ops::Range;
 
@@ -226,7 +226,14 @@ impl Parser<'_, '_> {
         }
         self.blanks()?;
         let before = self.at;
-        let target = self.word(false)?;
+        let target = match (operator, self.peek()) {
+            // The dash that closes a descriptor ends there: `2>&-rm x` runs `rm`.
+            ("<&" | ">&", Some(b'-')) => {
+                self.take(1);
+                Word { pieces: vec![Piece::Bare("-".to_string())], span: before..self.at }
+            }
+            _ => self.word(false)?,
+        };
         if self.at == before {
             return Err(self.stop(UnknowableKind::Syntax));
         }
@@ -287,14 +294,22 @@ impl Parser<'_, '_> {
             self.at = start;
             return Ok(None);
         }
+        let before = self.at;
         if self.peek() == Some(b'[') && !self.subscript()? {
-            self.at = start;
-            return Ok(None);
+            return Err(self.stop(UnknowableKind::Syntax));
+        }
+        // In front, a subscript is one word, whatever is in it; behind `export` it is what it is in any word.
+        let is_plain = !self.source[before..self.at].contains([' ', '\t', '\n', ';', '&', '|', '<', '>']);
+        if !is_plain && declares {
+            return Err(self.stop(UnknowableKind::Syntax));
         }
         if self.peek() == Some(b'+') && self.second() == Some(b'=') {
             self.take(1);
         }
         if self.peek() != Some(b'=') {
+            if !is_plain {
+                return Err(self.stop(UnknowableKind::Syntax));
+            }
             self.at = start;
             return Ok(None);
         }

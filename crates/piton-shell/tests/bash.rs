@@ -1,13 +1,15 @@
 //! What a real bash runs, against what was read: no command may run that is not among the parts of a reading that claims to know.
 //!
-//! Texts are made at random, of words that cannot do harm: `PATH` names no folder, so that no program is ever started. Every name that
-//! bash looks for and does not find is written to a trace, with its arguments, as bash would have passed them.
+//! Texts are made at random, of words that cannot do harm, and traced: see [`traced`].
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use piton_shell::{ByName, Reading, read};
+mod traced;
+
+use piton_shell::{ByName, read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use traced::is_among;
 
 /// Runs commands in a folder of its own.
 struct Bash {
@@ -19,10 +21,7 @@ impl Bash {
         let name = format!("bash-{}", std::process::id());
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(folder.join("work")).unwrap();
-        let prelude = "ulimit -t 2 -f 64\nexec 19>>\"$TRACE\"\n\
-            command_not_found_handle() { local all; printf -v all '%s\\037' \"$@\"; \
-            printf '%s\\036' \"${all//$'\\n'/$'\\035'}\" >&19; [[ $1 != c* ]]; }\n";
-        std::fs::write(folder.join("prelude"), prelude).unwrap();
+        std::fs::write(folder.join("prelude"), traced::PRELUDE).unwrap();
         Self { folder }
     }
 
@@ -46,13 +45,7 @@ impl Bash {
             .unwrap();
         // `ulimit` ends what computes; nothing else can wait, for nothing that waits is among the words.
         child.wait().unwrap();
-        let text = String::from_utf8_lossy(&std::fs::read(&trace).unwrap()).into_owned();
-        // What is written line by line, another in the background may write into: so a record is one line.
-        let record =
-            |record: &str| record.split_terminator('\u{1f}').map(|word| word.replace('\u{1d}', "\n")).collect();
-        // The limit on files ends a loop without an end, in the middle of a record.
-        let whole = text.rfind('\u{1e}').map_or("", |end| &text[..end]);
-        whole.split('\u{1e}').filter(|text| !text.is_empty()).map(record).collect()
+        traced::commands(&std::fs::read(&trace).unwrap())
     }
 }
 
@@ -60,18 +53,6 @@ impl Drop for Bash {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-/// Whether a part is what bash ran.
-fn is_among(reading: &Reading, ran: &[String]) -> bool {
-    reading.parts.iter().any(|part| {
-        // A wrapper is a program, too, where bash has no builtin or word of its name.
-        let outer = (0..=part.through.len()).map(|at| [&part.through[at..], &part.words].concat());
-        let same = |words: Vec<String>| {
-            words.join(" ") == ran.join(" ") || (!part.unresolved.is_empty() && words.first() == ran.first())
-        };
-        outer.into_iter().any(same)
-    })
 }
 
 /// Words of which any may be a program.

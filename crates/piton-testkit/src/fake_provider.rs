@@ -248,6 +248,14 @@ impl Stage {
             return (number, None);
         }
         let prompt = first_prompt(&play.requests[number].body);
+        if play.order == Order::OfConversation {
+            let is_its = |answer: &&Answer| answer.of.as_ref().is_some_and(|of| prompt.contains(of.as_str()));
+            let has_own = play.script.iter().any(|answer| is_its(&answer));
+            let own = play.script.iter().enumerate();
+            let mut own = own.filter(|(_, answer)| if has_own { is_its(answer) } else { answer.of.is_none() });
+            let last = play.script.last().filter(|answer| answer.repeat).map(|answer| (held, answer));
+            return (number, own.nth(held).or(last).map(|(at, answer)| (at, answer.clone())));
+        }
         let is_for = |(at, answer): &(usize, &Answer)| {
             !play.given.contains(at) && answer.of.as_ref().is_some_and(|of| prompt.contains(of.as_str()))
         };
@@ -256,14 +264,11 @@ impl Stage {
             play.given.insert(at);
             return (number, play.script.get(at).cloned().map(|answer| (at, answer)));
         }
-        let mut turn = match play.order {
-            Order::OfRequests => play.next,
-            Order::OfConversation => held,
-        };
+        let mut turn = play.next;
         while play.script.get(turn).is_some_and(|answer| answer.of.is_some()) {
             turn += 1;
         }
-        play.next = if play.order == Order::OfRequests { turn + 1 } else { play.next + 1 };
+        play.next = turn + 1;
         let last = play.script.last().filter(|answer| answer.repeat);
         (number, play.script.get(turn).or(last).cloned().map(|answer| (turn, answer)))
     }

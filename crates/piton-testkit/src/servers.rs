@@ -1,7 +1,7 @@
 //! MCP servers that are played: each does as its part says, and counts what was asked of it.
 
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status};
+use piton_core::call::{Outcome, Picture, Status};
 use piton_tools::servers::{
     Completed, Elicitation, ElicitationAnswer, Pin, Server, ServerCall, ServerContent, ServerContext, ServerPrompt,
     ServerResource, ServerState, ServerTool, Servers,
@@ -211,6 +211,13 @@ impl Servers for PlayedServers {
         let ServerCall { server, tool, arguments } = call;
         self.note(format!("call {server} {tool} {arguments}"));
         let asks = lock(&self.asks).clone();
+        if let (Some(elicitation), "nags") = (&asks, tool.as_str()) {
+            for _ in 0..20 {
+                let answer = cx.client.elicit(&server, elicitation.clone()).await;
+                self.note(if matches!(answer, Some(ElicitationAnswer::Accept(_))) { "accepted" } else { "declined" });
+            }
+            return Outcome::ok("It has asked 20 times.");
+        }
         let answer = match asks {
             Some(elicitation) => match cx.client.elicit(&server, elicitation).await {
                 Some(ElicitationAnswer::Accept(values)) => format!(" The person said {values}."),
@@ -255,7 +262,8 @@ impl Servers for PlayedServers {
     ) -> Result<ServerContent, String> {
         self.note(format!("prompt {server} {prompt} {arguments:?}"));
         let given: Vec<String> = arguments.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        Ok(ServerContent { text: format!("The prompt {prompt} with {}.", given.join(" ")), pictures: Vec::new() })
+        let pictures = vec![Picture { media_type: "image/png".to_owned(), data: "AA==".to_owned() }];
+        Ok(ServerContent { text: format!("The prompt {prompt} with {}.", given.join(" ")), pictures })
     }
 
     async fn read_resource(&self, server: &str, uri: &str) -> Result<ServerContent, String> {

@@ -320,6 +320,7 @@ fn said(text: String) -> Event {
         parts: vec![Part::text(text)],
         delivery: Delivery::Steer,
         typed: None,
+        allows: Vec::new(),
     }
 }
 

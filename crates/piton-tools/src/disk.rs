@@ -8,6 +8,7 @@ mod confined;
 mod folder;
 
 pub use confined::ConfinedDisk;
+pub use folder::{Opened, there};
 
 use crate::files::{Files, Found, Replacement, Stamp, Visit};
 use crate::ledger::hash_of;

@@ -44,6 +44,8 @@ struct Known {
     /// Paths with content, the oldest first.
     order: VecDeque<PathBuf>,
     bytes: usize,
+    /// By what was asked: the hash of the answer, and how often it has been given.
+    answers: HashMap<String, (blake3::Hash, u32)>,
 }
 
 #[derive(Debug)]
@@ -71,6 +73,16 @@ impl FileLedger {
     /// The model knows that the file is gone: it removed it itself.
     pub fn removed(&self, path: &Path) {
         self.known().take(path);
+    }
+
+    /// How often the model has now been given this answer to this question. An answer that differs counts from 1.
+    pub fn times_answered(&self, question: &str, answer: &str) -> u32 {
+        let hash = blake3::hash(answer.as_bytes());
+        let mut known = self.known();
+        let (known_hash, times) = known.answers.entry(question.to_owned()).or_insert((hash, 0));
+        *times = if *known_hash == hash { *times + 1 } else { 1 };
+        *known_hash = hash;
+        *times
     }
 
     /// The model has seen nothing: what it saw was taken back.

@@ -6,7 +6,7 @@ use crate::input::lenient;
 use crate::limits::{TREE_DEPTH, TREE_ENTRIES, TREE_LOOKS};
 use crate::paths;
 use crate::plan::{Look, Plan, QuestionDraft};
-use crate::tool::{ToolContext, blocking, cancelled};
+use crate::tool::{ToolContext, blocking, cancelled, counted};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
 use piton_core::call::{CallKind, Effects, Outcome};
@@ -46,7 +46,11 @@ impl TypedTool for List {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| list(&input, cx)).await
+        blocking(cx, move |cx| {
+            let question = format!("list {:?} {:?}", input.path, input.depth);
+            Ok(counted(list(&input, cx)?, &question, cx))
+        })
+        .await
     }
 }
 

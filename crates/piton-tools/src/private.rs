@@ -28,6 +28,14 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     create(path)?.write_all(content)
 }
 
+/// The same, and on the disk when this returns.
+pub fn write_durably(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = create(path)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
 /// Sees to it that a file is there and its owner's alone, also one that an older Piton made. Does not open it: closing it
 /// again would drop the locks that SQLite holds on it in this process.
 pub fn ensure(path: &Path) -> io::Result<()> {

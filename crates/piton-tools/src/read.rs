@@ -15,7 +15,7 @@ use crate::ledger::hash_of;
 use crate::limits::{LISTED_ENTRIES, READ_LINES, REMEMBERED_FILE_BYTES, TRACKED_BYTES};
 use crate::paths;
 use crate::plan::{Look, Plan, QuestionDraft};
-use crate::tool::{ToolContext, blocking, cancelled};
+use crate::tool::{ToolContext, blocking, cancelled, counted};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -67,7 +67,12 @@ impl TypedTool for Read {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| read(&input, cx)).await
+        blocking(cx, move |cx| {
+            let Input { path, offset, limit } = &input;
+            let question = format!("read {path} {offset:?} {limit:?}");
+            Ok(counted(read(&input, cx)?, &question, cx))
+        })
+        .await
     }
 }
 

@@ -6,6 +6,8 @@
 //! Every text in here comes from a server and is untrusted. An implementation has already cut it to size and replaced control
 //! and invisible characters.
 
+pub mod joined;
+
 use crate::executor::OutputSink;
 use async_trait::async_trait;
 use piton_core::call::Outcome;

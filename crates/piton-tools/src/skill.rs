@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub const NAME: &str = piton_core::skill::TOOL;
 
 /// Bytes of names and descriptions in the tool's own description, and of what a query finds.
-const CATALOGUE_BYTES: usize = 4_000;
+const CATALOGUE_BYTES: usize = 3_400;
 /// A description is not cut to less than these bytes; what does not fit then is left out.
 const SHORTEST_BYTES: usize = 60;
 /// The most files of a skill that are named, and how deep it is looked for them.

@@ -7,6 +7,7 @@ use crate::typed::TypedTool;
 use async_trait::async_trait;
 use piton_core::call::{Beside, CallKind, Effects, Outcome, Planned, Resume, Touches};
 use piton_core::hidden;
+use piton_core::message::ToolCall;
 use piton_core::question::QuestionBlock;
 use piton_core::todo::{self, TodoItem, TodoStatus};
 use schemars::JsonSchema;
@@ -74,6 +75,13 @@ impl TypedTool for Todo {
             Err(refused) => refused,
         }
     }
+}
+
+/// The list that a call asks for; nothing where it makes no sense, or is of another tool.
+pub fn asked_for(call: &ToolCall) -> Vec<TodoItem> {
+    let input = call.input.value().filter(|_| call.name == NAME);
+    let input = input.and_then(|input| serde_json::from_value::<Input>(input.clone()).ok());
+    input.and_then(|input| items(input).ok()).unwrap_or_default()
 }
 
 /// The list that is meant, each text on one line of characters that show.

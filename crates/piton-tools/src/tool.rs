@@ -17,6 +17,7 @@ use piton_core::ids::CallId;
 use piton_core::limits::{
     BACKGROUND_MAX_MS, BACKGROUND_MOST, BACKGROUND_UNATTENDED_MS, BASH_DEFAULT_MS, BASH_MAX_MS, TOOL_OUTPUT_CHARS,
 };
+use piton_core::progress::REPEAT_NOTE;
 use piton_core::secrets::Firewall;
 use piton_core::task::Tasks;
 use piton_core::truncate::OutputCut;
@@ -150,6 +151,17 @@ pub(crate) async fn blocking(
         Err(error) if error.is_panic() => Outcome::failed("the tool panicked; this is a bug in Piton"),
         Err(_) => cancelled(),
     }
+}
+
+/// Tells a model that looks at the same thing again that nothing has changed, and how often it has looked.
+pub(crate) fn counted(mut outcome: Outcome, question: &str, cx: &ToolContext) -> Outcome {
+    let times = cx.ledger.times_answered(question, &outcome.text);
+    if times > 1 {
+        let note = format!("\n(You have already seen this: nothing has changed. Times read: {times}.)");
+        outcome.text.push_str(&note);
+        outcome.metadata[REPEAT_NOTE] = note.into();
+    }
+    outcome
 }
 
 /// The call had begun and nobody knows how it ended.

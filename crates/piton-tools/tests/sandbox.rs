@@ -208,6 +208,16 @@ const LEFT_BELOW: &[(&str, &str)] = &[
     ("mkdir -p a && echo x > a/.envrc", "a/.envrc"),
     ("mkdir -p a/.husky/_ && echo x > a/.husky/_/pre-commit", "a/.husky/_"),
     ("git init -q a/b && echo x > a/b/.git/hooks/pre-commit", "a/b/.git/hooks/pre-commit"),
+    ("mkdir -p b/objects b/refs b/.vscode && echo x > b/HEAD && echo x > b/.vscode/tasks.json", "b/.vscode"),
+    (
+        "mkdir -p b/objects b/refs && echo x > b/HEAD && git init -q b/inner && echo x > b/inner/.git/hooks/pre-commit",
+        "b/inner/.git/hooks/pre-commit",
+    ),
+    (
+        "mkdir -p .git/modules/x && echo x > .git/modules/x/HEAD && git init -q m && mv m/.git .git/modules/x/y && \
+         echo x > .git/modules/x/y/hooks/pre-commit",
+        ".git/modules/x/y/hooks/pre-commit",
+    ),
     ("git init -q --bare a/bare && echo x > a/bare/hooks/post-update", "a/bare/hooks/post-update"),
     ("git init -q a && ln -s /etc a/.git/logs", "a/.git/logs"),
     ("git init -q --separate-git-dir=gd a/b", "a/b/.git"),

@@ -5,7 +5,7 @@
 
 mod support;
 
-use piton_core::call::{Access, CallInput, CallKind, Planned, Status, ToolSpec};
+use piton_core::call::{Access, CallInput, CallKind, Outcome, Planned, Status, ToolSpec};
 use piton_core::message::ToolCall;
 use piton_core::truncate::OutputCut;
 use piton_tools::plan::Look;
@@ -99,6 +99,40 @@ async fn read_shows_every_line_that_it_says_it_shows() {
         place.put("long.txt", content.join("\n"));
         assert_eq!(read_in_parts(&place, cut).await, whole, "{cut:?}");
     }
+}
+
+#[tokio::test]
+async fn what_is_looked_at_again_and_has_not_changed_is_told_with_the_count() {
+    let place = Place::new();
+    place.put("sub/a.txt", "one\n");
+    let noted = |outcome: &Outcome| {
+        let note = outcome.metadata["repeat_note"].as_str();
+        assert_eq!(note.is_some(), outcome.text.contains("already seen"), "{outcome:?}");
+        note.map(|note| note.trim().to_owned())
+    };
+    let note = |times: u32| format!("(You have already seen this: nothing has changed. Times read: {times}.)");
+    for (tool, input) in [
+        ("read", json!({"path": "sub/a.txt"})),
+        ("read", json!({"path": "sub"})),
+        ("list", json!({"path": "sub"})),
+        ("list", json!({})),
+    ] {
+        let mut told = Vec::new();
+        for _ in 0..3 {
+            told.push(noted(&place.run(tool, input.clone()).await));
+        }
+        assert_eq!(told, [None, Some(note(2)), Some(note(3))], "{tool} {input}");
+    }
+    let other_lines = place.run("read", json!({"path": "sub/a.txt", "offset": 1, "limit": 1})).await;
+    assert_eq!(noted(&other_lines), None, "another question");
+    place.put("sub/a.txt", "two\n");
+    for times in [None, Some(note(2))] {
+        let outcome = place.run("read", json!({"path": "sub/a.txt"})).await;
+        assert!(outcome.text.starts_with("1: two"), "{outcome:?}");
+        assert_eq!(noted(&outcome), times, "what has changed is new");
+    }
+    place.cx.ledger.forget();
+    assert_eq!(noted(&place.run("read", json!({"path": "sub/a.txt"})).await), None, "taken back");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::theme::Theme;
 use crate::{diff, markdown, text};
-use piton_core::call::{CallKind, Outcome, Status};
+use piton_core::call::{CallKind, NO_OUTPUT, Outcome, Status};
 use piton_core::client::CheckRun;
 use piton_core::ending::TurnEnd;
 use piton_core::event::{Direction, GivenKind, Spent, Trigger};
@@ -262,7 +262,7 @@ impl Sketch<'_> {
         if call.caller != Caller::Model {
             rows.extend(self.printed(&outcome.text));
         } else if call.kind == CallKind::Execute && outcome.status == Status::Failed {
-            rows.extend(self.tail(&outcome.text));
+            rows.extend(self.tail(&outcome.text, outcome.exit_line().as_deref()));
         } else if outcome.status != Status::Ok && outcome.title.is_empty() {
             head.push(Span::styled(format!(": {}", first_line(&outcome.text)), theme.dim));
         }
@@ -280,9 +280,9 @@ impl Sketch<'_> {
     }
 
     /// The end of a failed command's output: mostly, that is where it says why.
-    fn tail(&self, output: &str) -> Vec<Line<'static>> {
+    fn tail(&self, output: &str, exit_line: Option<&str>) -> Vec<Line<'static>> {
         let mut lines = last_lines(output, MOST_TAIL);
-        lines.retain(|line| !line.starts_with("exit code "));
+        lines.retain(|line| Some(line.as_str()) != exit_line);
         self.beside(&lines)
     }
 
@@ -296,7 +296,7 @@ impl Sketch<'_> {
 
     /// What a command of the user's has printed: they wanted to see it. Of what is long, the end.
     fn printed(&self, output: &str) -> Vec<Line<'static>> {
-        if output.trim().is_empty() || output.trim() == "(no output)" {
+        if output.trim().is_empty() || output.trim() == NO_OUTPUT {
             return Vec::new();
         }
         let lines: Vec<String> = output.trim_end().lines().map(one_line).collect();
@@ -369,7 +369,7 @@ impl Sketch<'_> {
                 Span::raw(format!(" {} · {seconds:.1} s", first_line(detail))),
             ]);
             if !check.passed {
-                rows.extend(self.tail(&check.output));
+                rows.extend(self.tail(&check.output, None));
             }
             return rows;
         }

@@ -271,7 +271,7 @@ impl Review {
             let words = match self.source {
                 Source::Turn => "The last turn changed no file.",
                 Source::Session => "The session changed no file.",
-                Source::Git => "Nothing is different from what git has, or this is no repository.",
+                Source::Git => "Nothing differs from the last commit. Files that git does not know are not shown.",
                 Source::From(_) | Source::Of(_) => "No file was changed.",
             };
             rows.push(text::fit(&Line::raw(words), columns));

@@ -1,4 +1,5 @@
-//! `cargo xtask crash`: the crash harness over all scenarios, and with `--slow` over real processes. What it counted
+//! `cargo xtask crash`: the crash harness over all scenarios, with `--slow` over real processes, and with `--slow --tree` over those
+//! of sessions with subagents. What it counted
 //! goes into `docs/dev/crash.md`, each half in its own place.
 
 use anyhow::{Context, bail, ensure};
@@ -17,6 +18,8 @@ const SEEDS: u64 = 4;
 /// What was asked for.
 struct Wanted {
     slow: bool,
+    /// For real processes: with subagents.
+    tree: bool,
     /// `--store sqlite` or `--store memory`; without it, both.
     medium: Option<Medium>,
     /// For real processes: `--sandbox`, as Piton has it.
@@ -33,11 +36,13 @@ pub(crate) fn crash(words: &[&str]) -> anyhow::Result<()> {
 
 impl Wanted {
     fn parse(words: &[&str]) -> anyhow::Result<Self> {
-        let mut wanted = Self { slow: false, medium: None, sandbox: "workspace-write".to_owned(), runs: 300, seed: 1 };
+        let mut wanted =
+            Self { slow: false, tree: false, medium: None, sandbox: "workspace-write".to_owned(), runs: 300, seed: 1 };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
                 "--slow" => wanted.slow = true,
+                "--tree" => wanted.tree = true,
                 "--store" => {
                     wanted.medium = Some(match *words.next().context("--store sqlite|memory")? {
                         "sqlite" => Medium::Sqlite,
@@ -128,18 +133,15 @@ fn with_processes(wanted: &Wanted) -> anyhow::Result<()> {
     let began = Instant::now();
     let mut tallies = Vec::new();
     for seed in wanted.seed..wanted.seed + wanted.runs {
-        let tally = slow::run(&program, seed);
+        let tally = if wanted.tree { slow::run_tree(&program, seed) } else { slow::run(&program, seed) };
         tally.violations.iter().for_each(|violation| println!("--seed {seed}: {violation}"));
         tallies.push(tally);
     }
     let table = process_table(&tallies, &wanted.sandbox, began.elapsed().as_secs());
     println!("{table}");
-    write_between("slow", &table)?;
+    write_between(if wanted.tree { "tree" } else { "slow" }, &table)?;
     let violated = tallies.iter().filter(|tally| !tally.violations.is_empty()).count();
-    ensure!(
-        violated == 0,
-        "{violated} runs with violations; `cargo xtask crash --slow --runs 1 --seed S` runs one again"
-    );
+    ensure!(violated == 0, "{violated} runs with violations; the same with `--runs 1 --seed S` runs one again");
     Ok(())
 }
 

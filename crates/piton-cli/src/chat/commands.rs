@@ -15,6 +15,7 @@ use piton_engine::agents::Agent;
 use piton_engine::assemble::entries::State;
 use piton_engine::assemble::scope::Scope as Place;
 use piton_engine::assemble::{self, agents, commands, skills};
+use piton_engine::context::NAMES;
 use piton_tui::commands::Command;
 use piton_tui::face::Input;
 use piton_tui::picker::{Item, Purpose};
@@ -191,12 +192,14 @@ impl Chat<'_> {
             let window = line["window_tokens"].as_u64().map(|tokens| format!("{}k tokens", tokens / 1000));
             let key = line["key"].as_str().map(|key| format!("key from {key}"));
             let price = price(&line["known"]["price"]);
+            let has_key = key.is_some();
             let detail = [window, price, key].into_iter().flatten().collect::<Vec<_>>().join(" · ");
-            Some(Item { label: name.clone(), detail, value: name })
+            Some((has_key, Item { label: name.clone(), detail, value: name }))
         };
-        let mut items: Vec<Item> = listed.lines().filter_map(item).collect();
-        // Those that can be asked stand first.
-        items.sort_by_key(|item| !item.detail.contains("key from"));
+        let mut items: Vec<(bool, Item)> = listed.lines().filter_map(item).collect();
+        // Models with a key come first.
+        items.sort_by_key(|(has_key, _)| !has_key);
+        let items: Vec<Item> = items.into_iter().map(|(_, item)| item).collect();
         if items.is_empty() {
             return self.warn("no provider with a key and no local server answered; /doctor says more");
         }
@@ -294,7 +297,10 @@ impl Chat<'_> {
         if words.is_empty() {
             return;
         }
-        let path = self.folder().join("AGENTS.md");
+        // Of several files of a folder the first counts: another one would switch off what is there.
+        let there = NAMES.iter().find(|name| self.folder().join(name).is_file());
+        let name = there.unwrap_or(&NAMES[0]);
+        let path = self.folder().join(name);
         let written = (|| {
             let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
             let is_mid_line = std::fs::read(&path)?.last().is_some_and(|byte| *byte != b'\n');
@@ -302,7 +308,7 @@ impl Chat<'_> {
         })();
         match written.with_context(|| format!("cannot write to {}", path.display())) {
             Ok(()) => {
-                self.note(format!("noted in {}/AGENTS.md: it counts from the next session on", self.folder_short()));
+                self.note(format!("noted in {}/{name}: it counts from the next session on", self.folder_short()));
             }
             Err(error) => self.fail(&error),
         }

@@ -10,20 +10,39 @@ use piton_engine::store::sqlite::index::Query;
 use piton_tools::servers::ServerState;
 use piton_tui::face::Input;
 
-/// The command that prints a page; `ID` stands for the session.
-const PAGES: [(&str, &str, &[&str]); 11] = [
-    ("context", "what the model is sent before your words", &["context"]),
-    ("cost", "what it cost", &["session", "cost", "ID"]),
-    ("trace", "what happened when", &["session", "trace", "ID"]),
-    ("transcript", "the whole session", &["session", "show", "ID", "--full"]),
-    ("tasks", "commands in the background", &["session", "processes", "ID"]),
-    ("agents", "subagents", &["session", "agents", "ID"]),
-    ("permissions", "the rules in force", &["permission", "list"]),
-    ("skills", "the skills, and where each comes from", &["skill"]),
-    ("doctor", "this machine", &["doctor"]),
-    ("mcp", "MCP servers", &["mcp", "list"]),
-    ("trust", "what this repository brings along", &["trust", "--json"]),
+/// A page that a command of Piton prints.
+struct Page {
+    name: &'static str,
+    title: &'static str,
+    /// The command; `ID` stands for the session.
+    argv: &'static [&'static str],
+    opens: Opens,
+}
+
+/// Which part of a page is shown first.
+#[derive(PartialEq)]
+enum Opens {
+    AtTop,
+    AtEnd,
+}
+
+const PAGES: [Page; 11] = [
+    page("context", "what the model is sent before your words", &["context"]),
+    page("cost", "what it cost", &["session", "cost", "ID"]),
+    page("trace", "what happened when", &["session", "trace", "ID"]),
+    Page { opens: Opens::AtEnd, ..page("transcript", "the whole session", &["session", "show", "ID", "--full"]) },
+    page("tasks", "commands in the background", &["session", "processes", "ID"]),
+    page("agents", "subagents", &["session", "agents", "ID"]),
+    page("permissions", "the rules in force", &["permission", "list"]),
+    page("skills", "the skills, and where each comes from", &["skill"]),
+    page("doctor", "this machine", &["doctor"]),
+    page("mcp", "MCP servers", &["mcp", "list"]),
+    page("trust", "what this repository brings along", &["trust", "--json"]),
 ];
+
+const fn page(name: &'static str, title: &'static str, argv: &'static [&'static str]) -> Page {
+    Page { name, title, argv, opens: Opens::AtTop }
+}
 
 impl Chat<'_> {
     /// Shows a page, if there is one of that name.
@@ -36,7 +55,7 @@ impl Chat<'_> {
             self.note("there is no session yet: it begins with your first words");
             return true;
         }
-        let Some((_, title, argv)) = PAGES.iter().find(|(page, ..)| *page == name) else { return false };
+        let Some(Page { title, argv, opens, .. }) = PAGES.iter().find(|page| page.name == name) else { return false };
         let id = self.place.resumed().map(ToString::to_string);
         if argv.contains(&"ID") && id.is_none() {
             self.note("there is no session yet: it begins with your first words");
@@ -48,8 +67,7 @@ impl Chat<'_> {
         if name == "mcp" {
             text = self.servers_now() + &text;
         }
-        let at_end = *title == "the whole session";
-        self.terminal.tell(Input::Page { title: (*title).to_owned(), text, at_end });
+        self.terminal.tell(Input::Page { title: (*title).to_owned(), text, at_end: *opens == Opens::AtEnd });
         true
     }
 

@@ -258,6 +258,7 @@ mod tests {
             parts: vec![Part::text("fix the test ".repeat(20))],
             delivery: Delivery::Steer,
             typed: None,
+            allows: Vec::new(),
         };
         let (model, policy) = ("fake/model".to_owned(), Box::new(Policy::piton()));
         let turn = Event::TurnStarted { turn: 1, model, fallbacks: vec![], policy, compact_at_tokens: Some(8_000) };

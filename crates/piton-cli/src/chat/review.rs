@@ -2,17 +2,19 @@
 //! hunk that is taken out of its file again.
 
 use super::Chat;
+use crate::changed;
 use crate::failure::{Context, Result, bail};
 use crate::out::view;
-use piton_core::branch::{self, Trees, TurnSpan};
+use piton_core::branch::{self, TurnSpan};
 use piton_core::event::Record;
-use piton_engine::engine::Engine;
-use piton_engine::rewind::RewindError;
+use piton_engine::engine::{Engine, SandboxSettings};
+use piton_tools::disk::there;
 use piton_tools::snapshot::{Options, Snapshots, TreeId};
 use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
 use piton_tui::face::Input;
 use piton_tui::review::{FileChange, FileHunk, Source, files_of, hunks_of, without};
 use piton_tui::rewind::Changed;
+use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -57,9 +59,27 @@ impl Chat<'_> {
     }
 
     async fn against_git(&self) -> Result<Vec<FileChange>> {
-        let env = Env::new(self.around.machine.vars.clone());
-        let argv = ["git", "diff", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD", "--", "."];
-        let spawn = Spawn::new(argv, &env, self.folder(), Confinement::User);
+        let vars = &self.around.machine.vars;
+        let env = Env::new(vars.clone());
+        let argv = [
+            "git",
+            "-c",
+            "core.fsmonitor=false",
+            "diff",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--ignore-submodules=all",
+            "HEAD",
+            "--",
+            ".",
+        ];
+        // The filters of the repository are programs: they run where the model's commands do.
+        let path = vars.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
+        let private = self.around.machine.data_dir.join("sandbox/git");
+        let confined = |sandbox: &SandboxSettings| sandbox.confinement(self.folder(), private, path, [], None);
+        let confinement = self.sandbox.as_ref().map_or(Confinement::Model, confined);
+        let spawn = Spawn::new(argv, &env, self.folder(), confinement);
         let mut running = spawn.run(None, Keep::First).context("cannot start git")?;
         let ended = tokio::time::timeout(PATIENCE, running.wait()).await;
         let Ok(ended) = ended else { bail!("git did not answer within {} s", PATIENCE.as_secs()) };
@@ -97,32 +117,16 @@ fn trees(records: &[Record], source: Source) -> Result<Option<(TreeId, TreeId)>>
         Source::Turn => all.into_iter().rfind(counts).into_iter().collect(),
         Source::Session | Source::Git => all.into_iter().filter(counts).collect(),
     };
-    ends(spans.iter().filter_map(|span| span.files.as_ref()))
-}
-
-/// The first and the last of these states.
-fn ends<'t>(known: impl Iterator<Item = &'t Trees>) -> Result<Option<(TreeId, TreeId)>> {
-    let known: Vec<&Trees> = known.collect();
-    let before = known.iter().find_map(|trees| trees.before.clone());
-    let after = known.iter().rev().find_map(|trees| trees.after.clone());
-    let Some((before, after)) = before.zip(after) else { return Ok(None) };
-    let id = |name: String| name.parse::<TreeId>().map_err(RewindError::from);
-    Ok(Some((id(before)?, id(after)?)))
+    changed::ends(spans.iter().filter_map(|span| span.files.as_ref()))
 }
 
 /// What each turn changed, by the snapshots around it; nothing of one whose snapshots are gone.
 pub(super) fn counted(engine: &Engine, folder: &Path, spans: &[TurnSpan]) -> Vec<(u32, Changed)> {
     let Ok(snapshots) = engine.snapshots(folder, Options::default()) else { return Vec::new() };
     let of_turn = |span: &TurnSpan| {
-        let trees = ends(span.files.iter()).ok().flatten();
-        let Some((before, after)) = trees else { return Some((span.turn, Changed::default())) };
-        let files = compare(&snapshots, before, after).ok()?;
-        let (mut added, mut removed) = (0, 0);
-        for file in &files {
-            let (more, less) = piton_tui::diff::counts(&file.hunks.concat());
-            (added, removed) = (added + more, removed + less);
-        }
-        Some((span.turn, Changed { files: files.len(), added, removed }))
+        let trees = changed::ends(span.files.iter()).ok().flatten();
+        let Some(trees) = trees else { return Some((span.turn, Changed::default())) };
+        Some((span.turn, changed::total(&snapshots, trees).ok()?))
     };
     spans.iter().filter_map(of_turn).collect()
 }
@@ -160,22 +164,46 @@ fn write_without(folder: &Path, FileHunk { path, hunk }: &FileHunk) -> Result<()
     if !relative.components().all(|part| matches!(part, Component::Normal(_))) {
         bail!("{} lies outside of the folder", view::clean(path));
     }
-    let file = folder.join(&relative);
-    let meta = std::fs::symlink_metadata(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    // Opened name by name, since the model may put a link in the way.
+    let named = folder.canonicalize()?.join(&relative);
+    let parent = there(named.parent().unwrap_or(folder)).with_context(|| format!("cannot open {}", named.display()))?;
+    let file = parent.path().join(named.file_name().unwrap_or_default());
+    let meta = std::fs::symlink_metadata(&file).with_context(|| format!("cannot read {}", named.display()))?;
     if !meta.is_file() {
         bail!("{} is no regular file; it stays as it is", view::clean(path));
     }
-    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", named.display()))?;
     let Some(left) = without(&text, hunk) else {
         bail!("{} is not as this hunk left it: it was changed since, and stays as it is", view::clean(path));
     };
     // Whole or not at all, with the permissions that it had.
-    let parent = file.parent().unwrap_or(folder);
-    let mut beside =
-        tempfile::NamedTempFile::new_in(parent).with_context(|| format!("cannot write {}", file.display()))?;
-    std::io::Write::write_all(&mut beside, left.as_bytes())
-        .with_context(|| format!("cannot write {}", file.display()))?;
-    beside.as_file().set_permissions(meta.permissions()).with_context(|| format!("cannot write {}", file.display()))?;
-    beside.persist(&file).with_context(|| format!("cannot write {}", file.display()))?;
-    Ok(())
+    let write = || -> std::io::Result<()> {
+        let mut beside = tempfile::NamedTempFile::new_in(parent.path())?;
+        std::io::Write::write_all(&mut beside, left.as_bytes())?;
+        beside.as_file().set_permissions(meta.permissions())?;
+        beside.persist(&file)?;
+        Ok(())
+    };
+    write().with_context(|| format!("cannot write {}", named.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hunk_is_not_taken_back_through_a_link_in_the_place_of_a_folder() {
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let hunks = hunks_of("--- a\n+++ b\n@@ -1 +1 @@\n-evil\n+good\n");
+        let hunk = FileHunk { path: "d/rc".to_owned(), hunk: hunks[0].clone() };
+        std::fs::create_dir(folder.path().join("d")).unwrap();
+        std::fs::write(folder.path().join("d/rc"), "good\n").unwrap();
+        write_without(folder.path(), &hunk).unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join("d/rc")).unwrap(), "evil\n");
+        std::fs::remove_dir_all(folder.path().join("d")).unwrap();
+        std::fs::write(elsewhere.path().join("rc"), "good\n").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("d")).unwrap();
+        write_without(folder.path(), &hunk).unwrap_err();
+        assert_eq!(std::fs::read_to_string(elsewhere.path().join("rc")).unwrap(), "good\n");
+    }
 }

@@ -13,6 +13,7 @@ use piton_core::client::{Closed, Prompt, Published, Request};
 use piton_core::configure::{BUILD, Configure};
 use piton_core::event::Event;
 use piton_core::ids::SessionId;
+use piton_core::permission::PermissionMode;
 use piton_core::task::over;
 use piton_engine::engine::{Handle, Resumed, Settings, Subscription};
 use piton_tui::face::{Facts, Input};
@@ -97,6 +98,7 @@ impl<'a> Chat<'a> {
     pub(super) fn know(&mut self, settings: &Settings) {
         self.facts = facts_of(settings, &self.facts);
         self.servers = settings.tools.servers().cloned();
+        self.sandbox.clone_from(&settings.sandbox);
         self.tell_facts();
     }
 
@@ -182,6 +184,7 @@ impl<'a> Chat<'a> {
                     let ready = prepared(&self.place, &mut self.wishes, self.engine, self.around).await?;
                     self.facts = facts_of(&ready.settings, &self.facts);
                     self.servers = ready.settings.tools.servers().cloned();
+                    self.sandbox.clone_from(&ready.settings.sandbox);
                     ready.open(self.engine, &mut upkeep).await?
                 }
             };
@@ -208,6 +211,10 @@ impl<'a> Chat<'a> {
             self.note("its last turn was cut off: /continue goes on with it, and so does what you say next");
         }
         self.open = Some(Open { session, feed, upkeep });
+        // A mode that a person chose is the session's, whoever resumes it. `--yes` is for one run.
+        if let Some(mode) = self.wishes.mode.filter(|mode| is_new && *mode != PermissionMode::Auto) {
+            self.ask(Request::Configure(Configure { mode: Some(mode), ..Configure::default() }), About::Else);
+        }
         Ok(())
     }
 

@@ -84,7 +84,7 @@ fn line(found: &Found, default: &str, text: &mut String) {
 fn whole(found: &Found, default: &str, text: &mut String) {
     line(found, default, text);
     let Ok(Read { agent, unknown }) = &found.read else { return };
-    let Agent { tools, without, rules, mode, model, effort, max_steps, skills, .. } = agent;
+    let Agent { tools, without, rules, mode, model, effort, max_steps, skills, hooks, servers, .. } = agent;
     let mut say = |name: &str, said: Option<String>| {
         if let Some(said) = said {
             let _ = writeln!(text, "    {name:<12} {}", view::clean(&said));
@@ -99,6 +99,9 @@ fn whole(found: &Found, default: &str, text: &mut String) {
     say("effort", effort.map(|effort| effort.word().to_owned()));
     say("steps", max_steps.map(|most| most.to_string()));
     say("skills", (!skills.is_empty()).then(|| skills.join(", ")));
+    say("servers", (!servers.is_empty()).then(|| servers.keys().cloned().collect::<Vec<_>>().join(", ")));
+    let handlers = hooks.read(false).map(|read| read.handlers).unwrap_or_default();
+    handlers.iter().for_each(|handler| say("hook", Some(handler.summary())));
     say("not read", (!unknown.is_empty()).then(|| unknown.join(", ")));
     if !agent.prompt.is_empty() {
         let _ = writeln!(text, "\n{}", agent.prompt.lines().map(view::clean).collect::<Vec<_>>().join("\n"));

@@ -60,6 +60,7 @@ pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> Result<
             shown: Shown::new(Format::Text, Look::of(around)),
             asks: None,
             wishes,
+            command: None,
             only_here: None,
         };
         return talk::talk(order, &engine, around).await;

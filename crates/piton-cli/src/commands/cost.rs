@@ -117,8 +117,19 @@ struct Cache {
     lost_micros: Option<u64>,
 }
 
-/// Prints what a session cost.
-pub(crate) async fn cost(engine: &Engine, id: &SessionId, json: bool) -> Result<()> {
+/// Prints what a session cost, and each of its subagents' where these are wanted, too.
+pub(crate) async fn cost(engine: &Engine, id: &SessionId, tree: bool, json: bool) -> Result<()> {
+    bill(engine, id, json).await?;
+    for child in if tree { engine.subagents(id).await? } else { Vec::new() } {
+        if !json {
+            view::write_stdout(&format!("\nsubagent {child}\n"));
+        }
+        bill(engine, &child, json).await?;
+    }
+    Ok(())
+}
+
+async fn bill(engine: &Engine, id: &SessionId, json: bool) -> Result<()> {
     let story = Story::of(&engine.records(id).await?);
     let bill = Bill::of(id, &story);
     let text = if json { format!("{}\n", serde_json::to_string(&bill)?) } else { bill.words() };

@@ -153,7 +153,9 @@ fn first_names(models: &[ListedModel]) -> String {
 
 /// MCP servers, each with whether it is used. None is started: `piton mcp test` does that.
 fn mcp_servers(around: &Surroundings) {
-    let found = around.workspace(None).ok().and_then(|here| look(&around.machine, &here, &[], &[]).ok());
+    let scope =
+        around.workspace(None).ok().and_then(|here| assemble::scope(&around.machine, &here, &Wishes::default()).ok());
+    let found = scope.and_then(|scope| look(&scope, &[]).ok());
     let found: Vec<FoundServer> =
         found.into_iter().flatten().filter(|found| found.state != ServerState::As(State::Shadowed)).collect();
     for found in found {

@@ -10,6 +10,7 @@ use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_engine::assemble::entries::State;
 use piton_engine::assemble::servers::{self, FoundServer, ServerState as Standing, look};
+use piton_engine::assemble::{self, Wishes};
 use piton_mcp::entry::{Entry, Transport};
 use piton_mcp::{Client, is_logged_in};
 use piton_tools::servers::{Pin, Server, ServerState, ServerTool, Servers as _};
@@ -38,7 +39,7 @@ pub(crate) async fn mcp(command: McpCommand, around: &Surroundings) -> Result<u8
 }
 
 fn found(around: &Surroundings, workspace: &Path) -> Result<Vec<FoundServer>> {
-    Ok(look(&around.machine, workspace, &[], &[])?)
+    Ok(look(&assemble::scope(&around.machine, workspace, &Wishes::default())?, &[])?)
 }
 
 /// What a client needs of this machine, for servers of this folder. Nothing here runs in the sandbox of a session.

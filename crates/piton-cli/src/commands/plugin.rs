@@ -193,7 +193,7 @@ fn from(found: &Found, around: &Surroundings) -> String {
     match &found.from {
         From::Flag => "--plugin-dir".to_owned(),
         From::Added => of_list().unwrap_or_default(),
-        From::Settings(file) => format!("{}, by {}", found.root.display(), file.display()),
+        From::Settings { file, .. } => format!("{}, by {}", found.root.display(), file.display()),
     }
 }
 

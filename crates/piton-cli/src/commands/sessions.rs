@@ -47,7 +47,7 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
             processes::list(&engine, &meant(id)?, &keep, &release, json).await?;
         }
         SessionCommand::Kill { id, tasks, json } => return processes::kill(&engine, &find(&id)?, &tasks, json).await,
-        SessionCommand::Cost { id, json } => cost::cost(&engine, &meant(id)?, json).await?,
+        SessionCommand::Cost { id, tree, json } => cost::cost(&engine, &meant(id)?, tree, json).await?,
         SessionCommand::Compact(args) => return compact::compact(args, around).await,
         SessionCommand::Trace(args) => return trace::trace(&engine, &meant(args.id.clone())?, &args, around).await,
         SessionCommand::Tree { id } => branches::tree(&engine, &meant(id)?).await?,

@@ -60,6 +60,9 @@ pub(crate) async fn trace(engine: &Engine, id: &SessionId, args: &TraceArgs, aro
         }
         None => {}
     }
+    if args.tree {
+        return tree(engine, id, args.json).await;
+    }
     let all = trace::trace(&story);
     let number = |trace: &Trace| match trace {
         Trace::Step(step) => Some(step.step),
@@ -74,6 +77,27 @@ pub(crate) async fn trace(engine: &Engine, id: &SessionId, args: &TraceArgs, aro
     for trace in all.iter().filter(|trace| args.step.is_none() || number(trace) == args.step) {
         let text = if args.json { format!("{}\n", serde_json::to_string(trace)?) } else { words(trace) };
         view::write_stdout(&text);
+    }
+    Ok(0)
+}
+
+/// Prints the steps of a session and, behind it, those of its subagents. As JSON each names its session.
+async fn tree(engine: &Engine, id: &SessionId, json: bool) -> Result<u8> {
+    for session in std::iter::once(id.clone()).chain(engine.subagents(id).await?) {
+        if !json && session != *id {
+            view::write_stdout(&format!("\nsubagent {session}\n"));
+        }
+        for trace in trace::trace(&Story::of(&engine.records(&session).await?)) {
+            let text = match json {
+                true => {
+                    let mut object = serde_json::to_value(&trace)?;
+                    object["session"] = serde_json::to_value(&session)?;
+                    format!("{object}\n")
+                }
+                false => words(&trace),
+            };
+            view::write_stdout(&text);
+        }
     }
     Ok(0)
 }

@@ -588,7 +588,7 @@ impl TextView {
             let seconds = check.duration_ms as f64 / 1000.0;
             self.aside(&format!("{style}{mark}{style:#} {BOLD}{name}{BOLD:#} {detail} ({seconds:.1} s)"));
             if !check.passed {
-                self.tail(&check.output);
+                self.tail(&check.output, None);
             }
             return;
         }
@@ -644,14 +644,14 @@ impl TextView {
         }
         // What was not run has printed nothing.
         if call.kind == CallKind::Execute && outcome.status == Status::Failed && !outcome.title.is_empty() {
-            self.tail(&outcome.text);
+            self.tail(&outcome.text, outcome.exit_line().as_deref());
         }
     }
 
     /// The end of a failed command's output: mostly, that is where it says why.
-    fn tail(&mut self, output: &str) {
+    fn tail(&mut self, output: &str, exit_line: Option<&str>) {
         // Its exit code is in the line above.
-        let tells = |line: &&str| !line.trim().is_empty() && !line.starts_with("exit code ");
+        let tells = |line: &&str| !line.trim().is_empty() && Some(*line) != exit_line;
         let lines: Vec<&str> = output.lines().filter(tells).collect();
         for line in &lines[lines.len().saturating_sub(TAIL_LINES)..] {
             self.aside(&format!("  {DIM}│ {}{DIM:#}", shorten(line)));

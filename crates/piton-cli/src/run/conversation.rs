@@ -67,6 +67,8 @@ enum About {
     Prompt(MessageId),
     Question,
     Compact,
+    /// A subagent: how its turn ends, its caller's records tell.
+    Subagent,
     Else,
 }
 
@@ -258,9 +260,8 @@ impl Conversation {
     /// What was said and has no answer yet: said again, under the same ids, before all that is to come.
     pub(crate) fn say_again(&mut self) -> Vec<MessageId> {
         self.asked.clear();
-        let said = std::mem::take(&mut self.said);
-        let ids = said.iter().filter_map(|prompt| prompt.message.clone()).collect();
-        self.input.put_back(said.into_iter().map(Request::Prompt).collect());
+        let ids = self.said.iter().filter_map(|prompt| prompt.message.clone()).collect();
+        self.input.put_back(self.said.drain(..).map(Request::Prompt).collect());
         ids
     }
 
@@ -275,6 +276,7 @@ impl Conversation {
                 self.said.push(prompt.clone());
             }
             Request::Answer(_) => about = About::Question,
+            Request::Subagent { .. } => about = About::Subagent,
             _ => {}
         }
         self.send(request, about);
@@ -378,6 +380,7 @@ impl Conversation {
             self.said.retain(|prompt| prompt.message.as_ref() != Some(message));
         }
         match answer {
+            Ok(Reply::Ended { .. }) | Err(EngineError::AtRest) if about == About::Subagent => {}
             Ok(Reply::Ended { report, .. }) => self.report(report),
             // A summary is shown behind its record, as a turn's result is.
             Ok(Reply::Compacted(made)) if made.upto_seq > self.covered => self.made = Some(made),
@@ -395,6 +398,12 @@ impl Conversation {
             }
             // Somebody else was faster, or what is asked has changed.
             Err(error) if about == About::Question => self.complain(line, &error.to_string()),
+            // It is not at work, or has no such message.
+            Err(error)
+                if about == About::Subagent && !matches!(error, EngineError::Broken(_) | EngineError::Closed) =>
+            {
+                self.complain(line, &error.to_string());
+            }
             Err(error) if self.input.is_program() && !matches!(error, EngineError::Broken(_) | EngineError::Closed) => {
                 self.code = report::EXIT_FAILED;
                 let compact = if let EngineError::Compact(_) = error { "not compacted: " } else { "" };

@@ -194,9 +194,13 @@ fn focus_of_compact(said: &str) -> Option<&str> {
 
 /// Our own words. A field that nobody reads would be a wish that nobody fulfils.
 fn own(value: &Value) -> Result<Request, String> {
-    let request: Request = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
-    let known = serde_json::to_value(&request).map_err(|error| error.to_string())?;
-    let mut fields = value.as_object().into_iter().flatten();
+    let request = Request::of_line(value.clone()).map_err(|error| error.to_string())?;
+    let (read, session) = match &request {
+        Request::Subagent { request, .. } => (&**request, "session"),
+        request => (request, ""),
+    };
+    let known = serde_json::to_value(read).map_err(|error| error.to_string())?;
+    let mut fields = value.as_object().into_iter().flatten().filter(|(name, _)| *name != session);
     match fields.find(|(name, said)| !said.is_null() && known.get(name.as_str()).is_none()) {
         Some((name, _)) => Err(format!("unknown field `{name}`")),
         None => Ok(request),
@@ -270,6 +274,9 @@ mod tests {
             r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"a"}]},"session_id":""}"#;
         assert_eq!(parse(theirs), say("a", When::Steer));
         assert_eq!(parse(r#"{"do":"cancel"}"#), Ok(Request::Cancel {}));
+        let subagents = Request::Subagent { session: "ses_1".into(), request: Box::new(Request::Cancel {}) };
+        assert_eq!(parse(r#"{"do":"cancel","session":"ses_1"}"#), Ok(subagents));
+        assert_eq!(parse(r#"{"do":"cancel","session":"ses_1","x":1}"#), Err("unknown field `x`".to_owned()));
         let answer = r#"{"do":"answer","subject":{"call":"c1_0"},"decision":{"deny":"no"}}"#;
         let decision = Decision::Deny(Some("no".into()));
         assert_eq!(parse(answer), Ok(Request::Answer(Answer::unseen(Subject::Call("c1_0".into()), decision))));

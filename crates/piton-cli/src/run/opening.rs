@@ -80,6 +80,12 @@ pub(crate) async fn prepare<'a>(
 }
 
 impl Prepared<'_> {
+    /// Fails if there is no such command, before a session begins for it.
+    pub(crate) fn must_have(&self, command: &str) -> Result<()> {
+        let commands = self.settings.commands.as_ref();
+        Ok(commands.map_or(Ok(()), |commands| commands.find(command, &self.folder))?)
+    }
+
     /// Opens the session here; `None` where another process has it by now.
     pub(crate) async fn open(self, engine: &Engine, upkeep: &mut Upkeep<'_>) -> Result<Option<Handle>> {
         let Self { place, folder, is_moved, settings } = self;

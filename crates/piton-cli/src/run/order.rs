@@ -14,7 +14,7 @@ use crate::run::wishes::wishes;
 use crate::surroundings::Surroundings;
 use piton_core::client::{Prompt, Request};
 use piton_core::ids::SessionId;
-use piton_engine::assemble::{self, Wishes, commands};
+use piton_engine::assemble::Wishes;
 use piton_engine::engine::Engine;
 use std::path::PathBuf;
 
@@ -26,6 +26,8 @@ pub(crate) struct Order {
     /// Where a person answers questions, if one does.
     pub(crate) asks: Option<Seat>,
     pub(crate) wishes: Wishes,
+    /// The command of `--command`.
+    pub(crate) command: Option<String>,
     /// A flag that cannot be added to what another process does.
     pub(crate) only_here: Option<&'static str>,
 }
@@ -65,11 +67,6 @@ pub(crate) fn resolve(args: &RunArgs, engine: &Engine, around: &Surroundings) ->
     };
     let resumed = find::to_resume(args.resume.as_deref(), args.r#continue, engine, &workspace, around)?;
     let wishes = wishes(args, resumed.is_some(), around)?;
-    if let Some(name) = &args.command {
-        // Before a session begins for it.
-        let scope = assemble::scope(&around.machine, &workspace, &wishes)?;
-        commands::is_there(name, &scope, &wishes.mcp_config)?;
-    }
     let input = match args.input_format {
         InputFormat::StreamJson => Input::open(prompt),
         InputFormat::Text => Input::once(prompt),
@@ -91,6 +88,7 @@ pub(crate) fn resolve(args: &RunArgs, engine: &Engine, around: &Surroundings) ->
         shown: Shown::new(args.format, look),
         asks: around.person.filter(|_| may_ask).map(|terminal| Seat { terminal, pager: Pager::at_hand(around) }),
         wishes,
+        command: args.command.clone(),
         only_here: only_here.into_iter().find_map(|(flag, is_said)| is_said.then_some(flag)),
     })
 }

@@ -65,6 +65,7 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
             }
         }
         let prepared = opening::prepare(&order.place, &mut order.wishes, engine, around).await?;
+        order.command.as_deref().map_or(Ok(()), |command| prepared.must_have(command))?;
         let is_moved = prepared.is_moved;
         let agent = prepared.settings.agent.name.clone();
         if !talk.input.is_program() {

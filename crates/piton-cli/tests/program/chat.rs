@@ -183,6 +183,26 @@ fn a_session_is_gone_on_with_where_it_was() {
 }
 
 #[test]
+fn a_mode_that_was_chosen_for_a_session_is_that_of_whoever_resumes_it() {
+    let ask = json!({"tools": [{"name": "bash", "args": {"command": "touch made"}}]});
+    let stage = Stage::new(json!([{"text": "One."}, ask, {"text": "Done."}]));
+    let mut person = seat(&stage, &["--mode", "ask", "say one"]);
+    wait_for(&person, "1 step");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+    let mut again = seat(&stage, &["-c"]);
+    wait_for(&again, "One.");
+    wait_for(&again, "ask · ");
+    again.type_keys("make it\r");
+    wait_for(&again, "Run this command?");
+    assert!(!stage.workspace.has("made"));
+    again.type_keys("\u{1b}");
+    wait_for(&again, "stopped");
+    again.type_keys("\u{4}");
+    assert_eq!(again.end(), 0);
+}
+
+#[test]
 fn a_command_opens_a_page_and_what_is_unknown_is_said() {
     let stage = Stage::new(json!([{"text": "Hi."}]));
     let mut person = seat(&stage, &["hello there"]);

@@ -98,6 +98,19 @@ fn whoever_is_killed_whenever_nothing_is_lost_and_nothing_runs_twice() {
 }
 
 #[test]
+fn a_tree_is_killed_and_every_subagent_goes_on_and_no_command_runs_twice() {
+    let program = piton_testkit::crash::slow::Program {
+        piton: env!("CARGO_BIN_EXE_piton").into(),
+        search_path: std::env::var_os("PATH").unwrap(),
+        sandbox: "workspace-write".to_owned(),
+    };
+    for seed in 1..=6 {
+        let tally = piton_testkit::crash::slow::run_tree(&program, seed);
+        assert!(tally.violations.is_empty(), "seed {seed}, {:?}: {:#?}", tally.kills, tally.violations);
+    }
+}
+
+#[test]
 fn killed_before_the_first_answer_the_task_is_not_lost() {
     let stage = Stage::new(json!([{"stall": 60, "text": "never"}, {"text": "here I am"}]));
     let mut child = stage.start(&["remember this task"]);

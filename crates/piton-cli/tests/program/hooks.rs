@@ -230,11 +230,7 @@ fn a_check_that_never_passes_ends_the_turn_with_a_code_of_its_own() {
     let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "go"])).expect_code(11);
     assert_eq!(stage.provider.requests().len(), 3);
     assert!(ran.stderr.contains("✗ check `exit 7` failed: exit code 7"), "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("Not finished: check `exit 7` does not pass yet (exit code 7) (the model"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("Not finished: check `exit 7` failed: exit code 7 (the model"), "{}", ran.stderr);
     assert!(ran.stderr.contains("sent back 2 times"), "{}", ran.stderr);
 }
 
@@ -630,4 +626,43 @@ fn a_prompt_that_was_refused_asked_no_model() {
     let stage = Stage::new(json!([])).with_config(config);
     let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "go"])).expect_code(11);
     assert!(ran.stderr.contains("no model was asked · ses_") && !ran.stderr.contains("0 steps"), "{}", ran.stderr);
+}
+
+#[test]
+fn hooks_hear_of_each_todo_that_is_added_or_done_and_can_refuse_it() {
+    let todo = |items: Value| json!({"tools": [{"name": "todo", "args": {"items": items}}]});
+    let stage = Stage::new(json!([
+        todo(json!([{"text": "write tests", "status": "in_progress"}, {"text": "deploy"}])),
+        todo(json!([{"text": "write tests", "status": "in_progress"}])),
+        todo(json!([{"text": "write tests", "status": "done"}, {"text": "read", "status": "done"}])),
+        todo(json!([{"text": "write tests", "status": "done"}, {"text": "read", "status": "done"}])),
+        {"text": "done"},
+    ]));
+    stage.home.write("created.sh", "input=$(cat); printf '%s\\n' \"$input\" >> created; case \"$input\" in *deploy*) echo 'not today' >&2; exit 2;; esac\n");
+    let script = stage.home.path().join("created.sh");
+    let hooks = format!(
+        "[[hooks.TaskCreated]]\ncommand = \"sh {}\"\n[[hooks.TaskCompleted]]\ncommand = \"cat >> completed; echo >> completed\"\n",
+        script.display()
+    );
+    let stage = stage.with_config(&hooks);
+    let ran = stage.run(&["go"]).expect_code(0);
+    let outcomes = ran.outcomes();
+    assert_eq!(outcomes[0]["status"], "failed", "{outcomes:?}");
+    assert!(outcomes[0]["text"].as_str().unwrap().contains("\"deploy\" cannot be added: not today"), "{outcomes:?}");
+    assert_eq!([1, 2, 3].map(|at: usize| outcomes[at]["status"].clone()), [json!("ok"), json!("ok"), json!("ok")]);
+    let subjects = |name: &str| {
+        let heard = stage.workspace.read(name);
+        let heard =
+            heard.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str::<Value>(line).unwrap());
+        heard
+            .map(|input| {
+                format!("{} {} {}", input["hook_event_name"], input["task_id"], input["task_subject"]).replace('"', "")
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        subjects("created"),
+        ["TaskCreated 1 write tests", "TaskCreated 2 deploy", "TaskCreated 1 write tests", "TaskCreated 2 read"]
+    );
+    assert_eq!(subjects("completed"), ["TaskCompleted 1 write tests", "TaskCompleted 2 read"], "each once");
 }

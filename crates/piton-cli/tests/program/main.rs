@@ -42,6 +42,7 @@ mod sandbox;
 mod secrets;
 mod sessions;
 mod shell;
+mod repositories;
 mod rows;
 mod run;
 mod slash;

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::process::{Child, Command, Output, Stdio};
 
 /// Where `example.org` is, and a host that nobody opens.
-const LISTED: &str = "93.184.215.14";
+pub(crate) const LISTED: &str = "93.184.215.14";
 const OTHER: &str = "93.184.215.99";
 /// Names that the machine knows in that namespace. Two of them are open, and of an address that nobody may reach.
 const HOSTS: &str = "127.0.0.1 localhost\n93.184.215.14 example.org www.example.org\n93.184.215.99 evil.test\n\
@@ -34,8 +34,8 @@ while (1) {
 }
 "#;
 
-/// `piton sandbox` with these arguments, in a network in which the server is everywhere.
-fn everywhere(stage: &Stage, args: &[&str]) -> Output {
+/// `piton` with these arguments, in a network in which the server is everywhere.
+pub(crate) fn everywhere(stage: &Stage, args: &[&str]) -> Output {
     stage.home.write("hosts", HOSTS);
     stage.home.write("server.pl", SERVER);
     let piton = stage.piton(args);

@@ -1,6 +1,7 @@
 //! Plugins: added from a folder and from a git repository, enabled by settings of Claude Code, given by a flag; pinned, asked about again
 //! when they change, and inert where the user does not trust them.
 
+use crate::mcp::SERVER;
 use crate::stage::{Ran, Stage};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -234,10 +235,74 @@ fn plugins_that_a_repository_enables_are_named_until_they_are_trusted_and_never_
     let stage = repository(answers()).with_config("[claude]\nhooks = true\n");
     stage.run(&["--trust", "--sandbox", "off", "go"]).expect_code(0);
     assert_eq!(stage.workspace.read("hooked"), "the word");
+    // The model rewrites what a trusted hook would run: it runs no more.
+    let rewrite =
+        json!({"tools": [{"name": "write", "args": {"path": "market/plugins/tools/word.txt", "content": "mine"}}]});
+    let stage = repository(json!([rewrite, answers()[0], {"text": "ok"}])).with_config("[claude]\nhooks = true\n");
+    stage.run(&["--trust", "go"]).expect_code(0).expect_said(&["the plugin has changed since it was trusted"]);
+    assert!(!stage.workspace.has("hooked"));
     // Who wants none of it says so.
     let stage = repository(answers()).with_config("[claude]\nplugins = false\n");
     let ran = stage.run(&["go"]).expect_code(0);
     assert!(!ran.stderr.contains("plugin"), "{}", ran.stderr);
+}
+
+/// A server of the plugin, which keeps a log.
+fn with_server(stage: &Stage, write: impl Fn(&str, &str)) {
+    let log = stage.workspace.path().join("log");
+    // In the sandbox there is no home, in which a version manager may have another Python.
+    let server = json!({"mcpServers": {"db": {
+        "command": "/usr/bin/python3", "args": ["${CLAUDE_PLUGIN_ROOT}/server.py", "${NAME:-echo}"], "env": {"SERVER_LOG": log},
+    }}});
+    write(".mcp.json", &server.to_string());
+    write("server.py", &format!("import os\nroot = os.environ['CLAUDE_PLUGIN_ROOT']\n{SERVER}"));
+}
+
+fn calls_server() -> Value {
+    json!([{"tools": [{"name": "mcp__plugin_tools_db__echo", "args": {"text": "x"}}]}, {"text": "ok", "repeat": true}])
+}
+
+#[test]
+fn the_servers_of_a_repositorys_plugin_are_connected_once_it_is_trusted() {
+    let stage = repository(calls_server());
+    with_server(&stage, |name, text| stage.workspace.write(format!("market/plugins/tools/{name}"), text));
+    let ran = stage.run(&["go"]).expect_said(&["tools (1 agent, 1 skill, 2 commands, hooks, MCP servers)"]);
+    assert!(!stage.workspace.has("log"), "nothing was started");
+    assert!(!first(&stage).contains("plugin_tools_db"), "{}", first(&stage));
+    assert_eq!(ran.outcomes()[0]["status"], "failed", "{:?}", ran.outcomes());
+    Ran::of(stage.piton(&["mcp", "list"])).expect_stdout(&["There are no MCP servers"]);
+    Ran::of(stage.piton(&["trust", "--yes"])).expect_code(0).expect_said(&["Its MCP servers:", "server.py"]);
+    Ran::of(stage.piton(&["mcp", "list"])).expect_stdout(&["plugin_tools_db      in force", "(sandboxed, no network)"]);
+    let stage = Stage { provider: piton_testkit::FakeProvider::start(calls_server()), ..stage };
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert_eq!(ran.outcomes()[0]["text"], "You said x.", "{}", ran.stderr);
+    assert_eq!(ran.all("opened")[0]["servers"][0]["name"], "plugin_tools_db");
+    // A rule that Claude Code would read so holds.
+    let stage = Stage { provider: piton_testkit::FakeProvider::start(calls_server()), ..stage };
+    let ran = stage.run(&["--deny", "mcp__plugin_tools_db", "go"]);
+    assert_eq!(ran.outcomes()[0]["status"], "denied", "{:?}", ran.outcomes());
+    assert_eq!(stage.workspace.read("log").matches("called").count(), 1);
+}
+
+#[test]
+fn the_servers_of_your_own_plugins_run_as_your_own_do() {
+    let stage = with_own_tools(Stage::new(calls_server()), "made");
+    with_server(&stage, |name, text| stage.home.write(format!("made/{name}"), text));
+    let ran = stage.run(&["--plugin-dir", &home(&stage, "made"), "go"]).expect_code(0);
+    assert_eq!(ran.outcomes()[0]["text"], "You said x.", "{}", ran.stderr);
+    // One of the same name in a file of the user's comes first.
+    stage.home.write("mcp.json", r#"{"mcpServers": {"plugin_tools_db": {"command": "no-such-program"}}}"#);
+    Ran::of(stage.piton(&["plugin", "add", &home(&stage, "made"), "--yes"])).expect_code(0);
+    Ran::of(stage.piton(&["mcp", "list", "--all"]))
+        .expect_stdout(&["no-such-program", "plugin_tools_db      shadowed"]);
+    stage.home.write("mcp.json", r#"{"disabled": ["plugin_tools_db"]}"#);
+    Ran::of(stage.piton(&["mcp", "list"])).expect_stdout(&["plugin_tools_db      disabled"]);
+    // What makes no sense costs the servers alone.
+    stage.home.write("made/.mcp.json", "{");
+    stage
+        .run(&["--plugin-dir", &home(&stage, "made"), "go"])
+        .expect_code(0)
+        .expect_said(&["the MCP servers of", "are left out: it is no JSON"]);
 }
 
 #[test]

@@ -263,3 +263,18 @@ fn a_command_with_a_placeholder_is_refused_in_words() {
     let outcome = run(&stage, &["go"]).expect_code(0).outcomes().remove(0);
     assert!(outcome["text"].as_str().unwrap().contains("stands for a secret"), "{outcome}");
 }
+
+/// What a repository says of its skills stands in the words of a tool, before the conversation.
+#[test]
+fn a_known_secret_in_the_words_of_a_skill_is_in_no_request() {
+    let canary = "c4naryQ7zXw2Lm9TbK5vR1";
+    let stage = Stage::new(json!([{"text": "ok"}]));
+    stage.workspace.write(".env", format!("SERVICE_TOKEN={canary}\n"));
+    stage.workspace.write(
+        ".claude/skills/deploy/SKILL.md",
+        format!("---\nname: deploy\ndescription: Deploys with {canary} at hand\n---\nDeploy it."),
+    );
+    stage.run(&["--trust", "go"]).expect_code(0);
+    let sent = stage.provider.requests()[0].body.to_string();
+    assert!(sent.contains("Deploys with") && !sent.contains(canary), "{sent}");
+}

@@ -1,6 +1,8 @@
 //! Skills: what a repository and a user keep as `SKILL.md`, named until it is trusted, listed for the model, given to it whole.
 
-use crate::stage::{Ran, Stage};
+use crate::mcp::SERVER;
+use crate::stage::{Ran, Stage, until};
+use crate::steer::Talk;
 use serde_json::{Value, json};
 
 const PDF: &str = "---\nname: pdf\ndescription: Reads PDF files. Use it when: forms come up\narguments: file\n---\n\
@@ -174,6 +176,63 @@ fn what_a_skill_allows_runs_unasked_until_its_turn_ends_and_lifts_no_rule() {
 }
 
 #[test]
+fn what_a_person_starts_allows_its_tools_until_the_turn_ends_and_lifts_no_rule() {
+    let front = "---\nname: ship\ndescription: Ships\nallowed-tools: Bash(touch:*) Bash(rm:*) *\n---\nShip it.\n";
+    let bash = |command: &str| json!({"tools": [{"name": "bash", "args": {"command": command}}]});
+    let run = |file: &str, more: &[&str]| {
+        let script = json!([bash("touch during"), bash("rm -f kept"), bash("mkdir other"), {"text": "a"}, bash("touch after"), {"text": "b"}]);
+        let stage = Stage::new(script)
+            .with_files([(file, front), ("kept", "")])
+            .with_config("[permission]\n\"bash(rm *)\" = \"ask\"\n");
+        let model = format!("{}/test-model", stage.protocol);
+        let base =
+            ["run", "--mode", "ask", "--sandbox", "off", "--format", "stream-json", "--model", &model, "--trust"];
+        Ran::of(stage.piton(&[&base[..], more, &["/ship"]].concat()));
+        Ran::of(stage.piton(&[&base[..], more, &["-c", "again"]].concat()));
+        ["during", "kept", "other", "after"].map(|name| stage.workspace.has(name))
+    };
+    for file in [".claude/skills/ship/SKILL.md", ".claude/commands/ship.md"] {
+        assert_eq!(run(file, &[]), [true, true, false, false], "{file}");
+        assert_eq!(run(file, &["--deny", "bash"]), [false, true, false, false], "{file}: no ban is lifted");
+    }
+}
+
+#[test]
+fn the_model_is_told_of_skills_and_agents_that_change_while_it_works_and_its_frame_stays() {
+    let stage = Stage::new(json!([{"text": "ok", "repeat": true}]));
+    stage.home.write("skills/pdf/SKILL.md", PDF);
+    stage.home.write("skills/old/SKILL.md", "---\nname: old\ndescription: Old\n---\nOld.");
+    let mut talk = Talk::new(&stage, &["one"]);
+    until("the first is answered", || talk.count("result") == 1);
+    talk.say(r#"{"do":"prompt","text":"two"}"#);
+    until("the second is answered", || talk.count("result") == 2);
+    stage.home.write("skills/pdf/SKILL.md", PDF.replace("read.py", "write.py"));
+    std::fs::remove_file(stage.home.path().join("skills/old/SKILL.md")).unwrap();
+    stage.home.write("skills/fresh/SKILL.md", "---\nname: fresh\ndescription: New one\n---\nNew.");
+    stage.home.write("agents/helper.md", "---\nname: helper\ndescription: Helps\n---\nHelp.");
+    for prompt in ["three", "four"] {
+        talk.say(json!({"do": "prompt", "text": prompt}));
+        let want = if prompt == "three" { 3 } else { 4 };
+        until("it is answered", || talk.count("result") == want);
+    }
+    assert_eq!(talk.end(), 0);
+    let requests = stage.provider.requests();
+    let told =
+        |at: usize| requests[at].body["messages"].to_string().matches("have changed on the disk. This session").count();
+    assert_eq!([0, 1, 2, 3].map(told), [0, 0, 1, 1], "told once");
+    let last = requests[3].body["messages"].to_string();
+    for line in ["- skill fresh: new", "- skill old: gone", "- skill pdf: changed", "- agent helper: new"] {
+        assert!(last.contains(line), "{line}: {last}");
+    }
+    for request in &requests {
+        assert_eq!(
+            (&request.body["tools"], &request.body["messages"][0]),
+            (&requests[0].body["tools"], &requests[0].body["messages"][0])
+        );
+    }
+}
+
+#[test]
 fn a_skill_that_was_given_is_put_back_after_every_compaction() {
     let long = "as you wish ".repeat(300);
     let stage = stage(json!([
@@ -201,4 +260,44 @@ fn a_skill_is_checked_by_the_rules_of_agentskills_io() {
     stage.workspace.write("least/SKILL.md", "---\nname: least\ndescription: x\n---\n");
     check("least").expect_code(0).expect_stdout(&["least is a skill by the rules"]);
     Ran::of(stage.piton(&["skill", "nowhere"])).expect_code(1).expect_said(&["there is no skill `nowhere`"]);
+}
+
+/// How many bytes the first request has.
+fn first_bytes(stage: &Stage) -> usize {
+    stage.run(&["go"]).expect_code(0);
+    let requests = stage.provider.requests();
+    let body = &requests.last().unwrap().body;
+    body["tools"].to_string().len() + body["messages"].to_string().len()
+}
+
+#[test]
+fn two_hundred_skills_and_fifty_agents_add_6_kb_and_four_servers_of_fifty_tools_3_more() {
+    let stage = Stage::new(json!([{"text": "ok", "repeat": true}]));
+    let bare = first_bytes(&stage);
+    let words = "does what has to be done about one of the many things that there are in this repository";
+    for n in 0..200 {
+        stage.home.write(
+            format!("skills/skill-{n}/SKILL.md"),
+            format!("---\nname: skill-{n}\ndescription: It {words}, no. {n}\n---\nDo it."),
+        );
+    }
+    for n in 0..50 {
+        stage.home.write(
+            format!("agents/agent-{n}.md"),
+            format!("---\nname: agent-{n}\ndescription: Who {words}, no. {n}\n---\nYou do it."),
+        );
+    }
+    let with_entries = first_bytes(&stage) - bare;
+    assert!((2 * 1024..=6 * 1024).contains(&with_entries), "{with_entries} bytes");
+    stage.home.write("server.py", SERVER);
+    let server = stage.home.path().join("server.py").display().to_string();
+    let servers: serde_json::Map<String, Value> =
+        (0..4).map(|n| (format!("server-{n}"), json!({"command": "python3", "args": [server, "fifty"]}))).collect();
+    stage.home.write("mcp.json", json!({ "mcpServers": servers }).to_string());
+    for n in 0..4 {
+        Ran::of(stage.piton(&["mcp", "test", &format!("server-{n}")])).expect_code(0);
+    }
+    // Their tools are known by now.
+    let with_servers = first_bytes(&stage) - bare;
+    assert!((with_entries + 500..=9 * 1024).contains(&with_servers), "{with_servers} bytes");
 }

@@ -4,7 +4,7 @@ use crate::stage::{Ran, Stage, kill, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::Write;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// A command that runs until the test lets it go on.
 const GATE: &str = "touch started; until [ -e go ]; do sleep 0.02; done; echo through";
@@ -18,8 +18,18 @@ pub(crate) struct Talk<'s> {
 
 impl<'s> Talk<'s> {
     pub(crate) fn new(stage: &'s Stage, args: &[&str]) -> Self {
+        Self::of(stage, stage.run_command(&[&["--input-format", "stream-json"], args].concat()))
+    }
+
+    /// One in which a person answers.
+    pub(crate) fn asking(stage: &'s Stage, args: &[&str]) -> Self {
+        let mut command = stage.piton(&["run", "--format", "stream-json", "--model", "openai-chat/m"]);
+        command.args(["--input-format", "stream-json"]).args(args);
+        Self::of(stage, command)
+    }
+
+    fn of(stage: &'s Stage, mut command: Command) -> Self {
         let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
-        let mut command = stage.run_command(&[&["--input-format", "stream-json"], args].concat());
         let mut child = command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::null()).spawn().unwrap();
         let input = child.stdin.take();
         Self { stage, child, input }
@@ -95,12 +105,7 @@ fn questions_are_answered_from_there_and_by_nobody_when_it_ends() {
         {"text": "one of two"},
     ]);
     let stage = Stage::new(script).with_config("[permission]\nwrite = \"ask\"\n");
-    let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
-    let mut command = stage.piton(&["run", "--format", "stream-json", "--model", "openai-chat/m"]);
-    command.args(["--input-format", "stream-json", "go"]).stdin(Stdio::piped()).stdout(log).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    let input = child.stdin.take();
-    let mut talk = Talk { stage: &stage, child, input };
+    let mut talk = Talk::asking(&stage, &["go"]);
     until("it asks", || talk.count("approval_asked") == 1);
     talk.say(r#"{"do":"answer","subject":{"call":"c9_9"},"decision":"approve"}"#);
     talk.say(r#"{"do":"answer","subject":{"call":"c1_0"},"decision":"approve","shown":"something else"}"#);

@@ -1,9 +1,12 @@
 //! Subagents: a call that a session of its own answers, begun once, gone on with after a kill, stopped with its caller, paid from
 //! one budget.
 
+use crate::mcp::SERVER;
 use crate::stage::{Ran, Stage, descendants, is_alive, kill, until};
+use crate::steer::Talk;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::io::Write as _;
 
 fn task(prompts: &[&str]) -> Value {
     let call = |prompt: &&str| json!({"name": "task", "args": {"description": "a part", "prompt": prompt, "subagent_type": "general"}});
@@ -361,6 +364,40 @@ fn the_end_of_a_subagent_in_the_background_is_a_turn_of_its_own_in_a_session_tha
 }
 
 #[test]
+fn a_stricter_mode_holds_for_subagents_at_work_between_turns_and_for_those_that_wait_for_a_place() {
+    let prompts = ["part a", "part b", "part c", "part d", "part e"];
+    let mut script = vec![in_background(&prompts), json!({"text": "They are at work."})];
+    for part in prompts {
+        // The fifth waits for one of the four places.
+        if part != "part e" {
+            script.push(bash(part, "until [ -e go ]; do sleep 0.02; done"));
+        }
+        script.push(bash(part, "touch made"));
+        script.push(json!({"of": part, "text": "It is made."}));
+    }
+    script.push(json!({"text": "heard", "repeat": true}));
+    let stage = Stage::new(Value::Array(script));
+    let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
+    let mut command = stage.run_command(&["--input-format", "stream-json", "go"]);
+    let stdio = std::process::Stdio::piped;
+    let mut run = command.stdin(stdio()).stdout(log).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut input = run.stdin.take().unwrap();
+    until("the first turn is over", || stage.printed().contains(r#""type":"turn_ended""#));
+    let four = || {
+        let journals = children(&stage.journal_of("last"));
+        journals.iter().filter(|child| kinds(&stage.journal_of(child), "call_started") == 1).count() == 4
+    };
+    until("four are at work", four);
+    writeln!(input, r#"{{"do":"configure","mode":"plan"}}"#).unwrap();
+    until("the mode is on record", || stage.printed().contains("settings_changed"));
+    stage.workspace.write("go", "");
+    until("all five are over", || ends(&stage.journal_of("last")).len() == 5);
+    drop(input);
+    assert!(run.wait().unwrap().success());
+    assert!(!stage.workspace.path().join("made").exists(), "nothing is made while a plan is made");
+}
+
+#[test]
 fn the_model_looks_at_a_subagent_in_the_background_and_stops_it() {
     let stage = Stage::new(json!([
         in_background(&["never end"]),
@@ -553,6 +590,35 @@ fn a_subagent_in_a_worktree_changes_none_of_its_callers_files_and_the_worktree_i
 }
 
 #[test]
+fn what_a_subagent_leaves_in_its_worktree_runs_no_program_of_its_outside_the_sandbox() {
+    // A repository in a folder that looks like a bare one, whose filter git runs when it looks at the files.
+    let evil = "mkdir -p b/objects b/refs; echo 'ref: refs/heads/master' > b/HEAD; git init -q b/inner; cd b/inner; \
+                git config user.name a; git config user.email a@b; echo '* filter=z' > .gitattributes; echo s > s; git add .; \
+                git commit -qm s; H=$(git rev-parse HEAD); git config filter.z.clean 'id > OUT; cat'; sleep 1.1; touch s; cd ../..; \
+                git update-index --add --cacheinfo 160000,$H,b/inner; echo done";
+    let outside = tempfile::tempdir().unwrap();
+    let (pwned, filtered) = (outside.path().join("pwned"), outside.path().join("filtered"));
+    let command = evil.replace("OUT", &pwned.to_string_lossy());
+    let stage = Stage::new(json!([
+        in_worktree("leave it there"),
+        {"of": "leave it there", "tools": [{"name": "bash", "args": {"command": command}}]},
+        {"of": "leave it there", "text": "It is left."},
+        {"text": "over"},
+    ]))
+    .with_files([("a.txt", "one\n")]);
+    git(&stage, &["init", "-q", "-b", "main"]);
+    git(&stage, &["add", "a.txt"]);
+    git(&stage, &["commit", "-qm", "first"]);
+    // A filter of the repository runs where the model's commands do, and not when the worktree is made.
+    git(&stage, &["config", "filter.y.smudge", &format!("touch {}; cat", filtered.display())]);
+    stage.workspace.write(".git/info/attributes", "* filter=y\n");
+    let ran = stage.run(&["go"]).expect_code(0);
+    let outcome = ran.outcomes().remove(0);
+    assert!(outcome["text"].as_str().unwrap().contains("[worktree:"), "{outcome}");
+    assert!(!pwned.exists() && !filtered.exists(), "a program of the repository ran outside");
+}
+
+#[test]
 fn a_worktree_in_which_nothing_changed_is_removed_and_without_git_there_is_none() {
     let stage = Stage::new(json!([
         in_worktree("only look"),
@@ -629,4 +695,236 @@ fn a_person_sees_a_subagent_at_work_and_stops_it_alone() {
     let told = serde_json::to_string(&stage.last_messages()).unwrap();
     assert!(told.contains("The background subagent c1_0 is over") && told.contains("I begin."), "{told}");
     assert_eq!(ends(&stage.journal_of("last")), ["task general: a part (not finished: canceled)"]);
+}
+
+/// An agent with a hook on everything, one on its end, and a server of its own.
+fn with_parts(stage: &Stage) {
+    let log = stage.workspace.path().join("log").display().to_string();
+    stage.workspace.write("server.py", SERVER);
+    stage.workspace.write(".git/HEAD", "ref: refs/heads/main\n");
+    let agent = format!(
+        "---\nname: db\ndescription: Asks the database\nmcpServers:\n  - db:\n      command: /usr/bin/python3\n      args: [server.py, echo]\n      env: {{ SERVER_LOG: {log} }}\n  - lost\nhooks:\n  PreToolUse:\n    - hooks: [{{ type: command, command: echo called >> hooked }}]\n  Stop:\n    - hooks: [{{ type: command, command: echo stopped >> hooked }}]\n  Unheard:\n    - hooks: [{{ type: command, command: x }}]\n---\nYou are the DB."
+    );
+    stage.workspace.write(".claude/agents/db.md", agent);
+}
+
+#[test]
+fn an_agents_hooks_and_servers_are_in_force_where_it_works_and_nowhere_else() {
+    let echo = json!({"name": "mcp__db__echo", "args": {"text": "x"}});
+    let gone = "kill -0 $(sed -n 's/^began //p' log) || echo gone";
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "task", "args": {"description": "ask", "prompt": "ask the database", "subagent_type": "db"}}]},
+        {"of": "ask the database", "tools": [echo]},
+        {"of": "ask the database", "text": "It said x."},
+        {"tools": [echo, {"name": "bash", "args": {"command": gone}}]},
+        {"text": "done", "repeat": true},
+    ]));
+    with_parts(&stage);
+    let untrusted = stage.run(&["--agent", "db", "go"]).expect_code(1);
+    untrusted.expect_said(&["`piton trust` shows it"]);
+    Ran::of(stage.piton(&["trust", "--yes"])).expect_code(0).expect_said(&["echo called >> hooked", "server.py"]);
+    let shown = Ran::of(stage.piton(&["agent", "db"])).expect_code(0);
+    shown.expect_stdout(&[
+        "servers      db",
+        "hook         PreToolUse echo called >> hooked",
+        "not read     hooks of Unheard",
+    ]);
+    // Out of the sandbox, where a process has its own number.
+    let ran = stage
+        .run(&["--sandbox", "off", "go"])
+        .expect_said(&["the agent db names the MCP server lost, which is not in force"]);
+    let outcomes = ran.outcomes();
+    assert!(outcomes[0]["text"].as_str().unwrap().contains("It said x."), "{outcomes:?} {}", ran.stderr);
+    assert_eq!(outcomes[1]["status"], "failed", "the caller has no such server: {outcomes:?}");
+    let asked = stage.provider.requests().into_iter().find(|request| request.body.to_string().contains("You said x."));
+    assert!(asked.unwrap().body.to_string().contains("You are the DB."), "the agent's own server answered it");
+    assert_eq!(stage.workspace.read("hooked"), "called\nstopped\n", "neither for its caller's calls nor at its end");
+    assert!(outcomes[2]["text"].as_str().unwrap().contains("gone"), "its server ended with it: {outcomes:?}");
+    let log = stage.workspace.read("log");
+    assert_eq!(log.matches("called echo").count(), 1, "{log}");
+    // Run by it, a session has its hooks, until another agent runs it.
+    let script = json!([
+        {"tools": [{"name": "bash", "args": {"command": "true"}}]},
+        {"text": "done", "repeat": true},
+    ]);
+    let stage = Stage { provider: piton_testkit::FakeProvider::start(script), ..stage };
+    stage.run(&["--agent", "db", "go"]).expect_code(0);
+    assert_eq!(stage.workspace.read("hooked"), "called\nstopped\ncalled\nstopped\n");
+    stage.run(&["-c", "--agent", "build", "go"]).expect_code(0);
+    assert_eq!(stage.workspace.read("hooked").lines().count(), 4);
+}
+
+#[test]
+fn wrong_hooks_and_servers_of_an_agent_are_named() {
+    let stage = Stage::new(json!([{"text": "ok"}])).with_files([
+        (".piton/agents/hooks.md", "---\nhooks: [x]\n---\nx"),
+        (".piton/agents/servers.md", "---\nmcpServers: 3\n---\nx"),
+        (".piton/agents/entry.md", "---\nmcpServers: { db: { args: [x] } }\n---\nx"),
+    ]);
+    stage.run(&["--trust", "go"]).expect_code(0).expect_said(&[
+        "hooks.md is left out: line 2: hooks: ",
+        "servers.md is left out: line 2: mcpServers: names and entries of servers are wanted",
+        "the MCP server db of",
+        "it has neither a `command` nor a `url`",
+    ]);
+}
+
+/// A subagent of a subagent at a question, both in the foreground.
+fn two_levels(then: &Value) -> Stage {
+    let lead = json!({"name": "task", "args": {"description": "lead", "prompt": "lead it", "subagent_type": "lead"}});
+    let deep =
+        json!({"name": "task", "args": {"description": "dig", "prompt": "dig deep", "subagent_type": "general"}});
+    let stage = Stage::new(json!([
+        {"tools": [lead]},
+        {"of": "lead it", "tools": [deep]},
+        {"of": "dig deep", "text": "I begin.", "tools": [{"name": "bash", "args": {"command": "touch dug; until [ -e go ]; do sleep 0.02; done"}}]},
+        then,
+        {"of": "lead it", "text": "It is dug."},
+        {"text": "done"},
+    ]));
+    stage.home.write("agents/lead.md", "---\nname: lead\ndescription: Leads\ntools: Task, Bash\n---\nYou lead.");
+    stage.with_config("[permission]\nbash = \"ask\"\n")
+}
+
+/// The sessions of both, the deeper one last.
+fn both(stage: &Stage) -> Vec<String> {
+    let listed = Ran::of(stage.piton(&["session", "list", "--json", "--tree"])).events();
+    let id = |session: &Value| session["id"].as_str().unwrap().to_owned();
+    let below = |of: Option<&str>| {
+        listed.iter().find(|session| session["parent"]["session"].as_str().or(session["parent"].as_str()) == of).map(id)
+    };
+    let root = below(None).unwrap();
+    let lead = below(Some(&root)).unwrap();
+    let deep = below(Some(&lead)).unwrap();
+    vec![root, lead, deep]
+}
+
+#[test]
+fn a_question_two_levels_down_is_answered_and_its_session_cancelled_from_the_root() {
+    let stage = two_levels(&json!({"of": "dig deep", "text": "dug"}));
+    let mut talk = Talk::asking(&stage, &["go"]);
+    until("it asks", || talk.count("wanted") == 1);
+    let all = both(&stage);
+    let (root, deep) = (&all[0], &all[2]);
+    // A session that is none of the tree's, and what is for no subagent, change nothing.
+    talk.say(json!({"do": "cancel", "session": "ses_0"}));
+    talk.say(json!({"do": "pause", "session": deep}));
+    talk.say(json!({"do": "unqueue", "session": deep}));
+    until("all are refused", || talk.count("input_error") >= 2);
+    let errors: Vec<String> =
+        talk.lines().iter().filter_map(|line| line["error"].as_str().map(str::to_owned)).collect();
+    assert!(errors.iter().any(|error| error.contains("ses_0 is no subagent that is at work")), "{errors:?}");
+    assert!(errors.iter().any(|error| error.contains("only `answer`, `cancel` and `unqueue`")), "{errors:?}");
+    talk.say(json!({"do": "answer", "session": deep, "subject": {"call": "c1_0"}, "decision": "approve"}));
+    until("its command runs", || stage.workspace.has("dug"));
+    talk.say(json!({"do": "cancel", "session": deep}));
+    until("the root has its answer", || talk.count("result") == 1);
+    assert_eq!(talk.end(), 0);
+    assert!(!stage.workspace.has("go"));
+    let ended = |session: &str| {
+        let ends = stage.journal_of(session).into_iter().filter(|event| event["type"] == "turn_ended");
+        ends.map(|event| event["end"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (ended(deep), ended(&all[1]), ended(root)),
+        (vec!["canceled".into()], vec!["completed".into()], vec!["completed".into()])
+    );
+    let lead = stage.journal_of(&all[1]);
+    let settled = lead.iter().find(|event| event["type"] == "call_settled").unwrap();
+    assert_eq!(settled["outcome"]["status"], "cancelled", "{settled}");
+    assert!(settled["outcome"]["text"].as_str().unwrap().contains("I begin."), "{settled}");
+}
+
+#[test]
+fn the_roots_socket_takes_what_is_for_a_subagent_two_levels_down() {
+    let stage = two_levels(&json!({"of": "dig deep", "text": "dug"}));
+    let mut talk = Talk::asking(&stage, &["go"]);
+    until("it asks", || talk.count("wanted") == 1);
+    let all = both(&stage);
+    let (root, deep) = (&all[0], &all[2]);
+    let socket = stage.home.path().join(format!("data/sessions/{root}/control.sock"));
+    until("it can be reached", || socket.exists());
+    stage.home.write(
+        "lines",
+        json!({"do": "answer", "session": deep, "subject": {"call": "c1_0"}, "decision": "approve"}).to_string(),
+    );
+    let mut other = stage.run_command(&["--input-format", "stream-json", "--resume", root]);
+    other.stdin(std::fs::File::open(stage.home.path().join("lines")).unwrap());
+    let mut other = other.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    until("its command runs", || stage.workspace.has("dug"));
+    stage.workspace.write("go", "");
+    until("it is over", || talk.count("result") == 1);
+    assert_eq!(talk.end(), 0);
+    other.wait().unwrap();
+    assert_eq!(talk.results(), [("completed".to_owned(), "done".to_owned())]);
+}
+
+#[test]
+fn export_import_search_cost_and_trace_take_the_subagents_along() {
+    let stage = Stage::new(json!([
+        task(&["find the marmot"]),
+        {"of": "find the marmot", "tools": [{"name": "bash", "args": {"command": "echo whistle"}}]},
+        {"of": "find the marmot", "text": "It is in the <b>alps</b>."},
+        {"text": "Found."},
+    ]));
+    stage.run(&["where is it?"]).expect_code(0);
+    let ids = |args: &[&str]| {
+        let listed = Ran::of(stage.piton(&[&["session", "list", "--json", "--tree"], args].concat())).events();
+        listed.iter().map(|session| session["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = ids(&[]);
+    let listed = |args: &[&str]| Ran::of(stage.piton(&[&["session", "list", "--json"], args].concat())).events();
+    let root = listed(&[])[0]["id"].as_str().unwrap().to_owned();
+    let child = all.iter().find(|id| **id != root).unwrap().clone();
+    // Search: the words are the subagent's.
+    assert_eq!(listed(&["--search", "marmot"])[0]["id"], json!(root));
+    assert_eq!(
+        ids(&["--search", "marmot"]),
+        std::slice::from_ref(&child),
+        "with --tree each session is searched by itself"
+    );
+    assert!(listed(&["--search", "marmot nowhere"]).is_empty());
+    // Cost and trace.
+    let bills = Ran::of(stage.piton(&["session", "cost", &root, "--tree", "--json"])).expect_code(0).events();
+    assert_eq!((&bills[0]["session"], &bills[1]["session"]), (&json!(root), &json!(child)));
+    let steps = Ran::of(stage.piton(&["session", "trace", &root, "--tree", "--json"])).expect_code(0).events();
+    let of = |session: &str| steps.iter().filter(|step| step["session"] == session).count();
+    assert_eq!((of(&root), of(&child)), (2, 2), "{steps:?}");
+    Ran::of(stage.piton(&["session", "trace", &root, "--tree"])).expect_stdout(&[&format!("subagent {child}")]);
+    // Files for people.
+    let page = Ran::of(stage.piton(&["session", "export", &root])).expect_code(0).stdout;
+    assert!(page.contains("<h1>Subagent: ") && page.contains("It is in the &lt;b&gt;alps"), "{page}");
+    assert_eq!(page.matches("</html>").count(), 1);
+    let text = Ran::of(stage.piton(&["session", "export", &root, "--format", "md"])).expect_code(0).stdout;
+    assert!(text.contains("# Subagent: ") && text.contains("whistle"), "{text}");
+    // The file that can be taken in: where its ids are taken it is another tree, whole.
+    let file = stage.home.path().join("tree.json").to_str().unwrap().to_owned();
+    Ran::of(stage.piton(&["session", "export", &root, "-o", &file])).expect_code(0);
+    let taken = Ran::of(stage.piton(&["session", "import", &file])).expect_code(0);
+    let other = taken.stdout.trim().to_owned();
+    taken.expect_said(&["and 1 subagent"]);
+    assert_ne!(other, root);
+    let tree = Ran::of(stage.piton(&["session", "tree", &other])).expect_code(0).stdout;
+    assert!(tree.contains("general") && !tree.contains(&child), "{tree}");
+    let both = ids(&[]);
+    assert_eq!(both.len(), 4);
+    let taken = both.iter().find(|id| ![&root, &child, &other].contains(id)).unwrap();
+    let journal = stage.journal_of(taken);
+    assert_eq!(journal[0]["parent"]["session"], json!(other));
+    Ran::of(stage.piton(&["session", "verify", &other])).expect_code(0);
+    // Where they are free it has its own.
+    for id in [&root, &other] {
+        Ran::of(stage.piton(&["session", "rm", id])).expect_code(0);
+    }
+    Ran::of(stage.piton(&["session", "trash", "--empty"])).expect_code(0);
+    Ran::of(stage.piton(&["session", "import", &file])).expect_code(0).expect_stdout(&[&root]);
+    let mut now = ids(&[]);
+    now.sort();
+    let mut before = all;
+    before.sort();
+    assert_eq!(now, before);
+    // A file in which a session was put that nobody has called.
+    let text = std::fs::read_to_string(&file).unwrap().replace("\"type\":\"delegated\"", "\"type\":\"event_lost\"");
+    std::fs::write(&file, text).unwrap();
+    Ran::of(stage.piton(&["session", "import", &file])).expect_code(1);
 }

@@ -42,6 +42,22 @@ fn is_executable(stage: &Stage) -> bool {
 }
 
 #[test]
+fn a_session_is_shown_with_the_files_and_lines_that_it_changed() {
+    let show = |stage: &Stage| piton(stage, &["session", "show", "last"]).expect_code(0).stdout;
+    let stage = changed();
+    // One line for another, one gone, one made; and other rights.
+    assert!(show(&stage).ends_with("\n4 files changed  +2 −2\n"), "{}", show(&stage));
+    // Between the first state and the last: what a later turn puts back was not changed.
+    let stage =
+        Stage::new(json!([bash("echo two > a; echo three > b"), {"text": "done"}, bash("rm b"), {"text": "done"}]));
+    stage.run(&["go"]).expect_code(0);
+    stage.run(&["--continue", "go on"]).expect_code(0);
+    assert!(show(&stage).ends_with("\n1 file changed  +1 −0\n"), "{}", show(&stage));
+    piton(&stage, &["undo", "2"]).expect_code(0);
+    assert!(!show(&stage).contains("changed"), "{}", show(&stage));
+}
+
+#[test]
 fn an_undo_takes_back_what_bash_did_and_the_words_and_a_redo_brings_both_back() {
     let stage = changed();
     let undone = piton(&stage, &["undo"]).expect_code(0);

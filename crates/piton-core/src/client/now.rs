@@ -1,4 +1,4 @@
-//! Where a session is right now: what a client that comes late needs beside the records.
+//! The current state of a session: what a client that connects late needs besides the records.
 
 use super::{Live, Want, Wanted};
 use crate::event::Event;
@@ -7,31 +7,31 @@ use crate::model::Delta;
 use crate::turn::{Job, State};
 use serde::{Deserialize, Serialize};
 
-/// Bytes at the end of a running tool's output that are kept for those who come late.
+/// How many bytes of the end of a running tool's output are kept for clients that connect late.
 const TAIL_BYTES: usize = 32 << 10;
 
-/// A session at one position of its journal. Only what is durable is in it, and what streams by at this moment.
+/// A session at one position of its journal: its durable state, and the fragments that are streaming at the moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Now {
     /// The last record that it takes into account.
     pub seq: Seq,
-    /// The turn under way, or the last one.
+    /// The turn in progress, or the last one.
     pub turn: u32,
     /// The session's step.
     pub step: u32,
     /// What the session is doing.
     pub phase: Stage,
-    /// What streamed by and is in no record yet: the reply so far with the arguments of its calls, and the ends of what
-    /// running tools have put out. Each piece is whole, and heard like any other fragment.
+    /// What has streamed and is in no record yet: the reply so far with the arguments of its calls, and the end of each running
+    /// tool's output. Each entry is complete, and clients handle it like any other fragment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partial: Vec<Live>,
-    /// What it wants of its clients: questions that wait for an answer.
+    /// What it wants from its clients: questions that wait for an answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wanted: Vec<Wanted>,
     /// Messages that no turn has taken up yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<MessageId>,
-    /// Whether nothing new is started.
+    /// Whether the session is paused and starts nothing new.
     #[serde(default)]
     pub paused: bool,
 }
@@ -41,25 +41,25 @@ pub struct Now {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Stage {
-    /// No turn is under way.
+    /// No turn is in progress.
     #[default]
     AtRest,
-    /// The model is asked.
+    /// The model is replying.
     Model,
-    /// It will be asked again after a pause.
+    /// The model call will be retried after a wait.
     BackingOff,
     /// Tools run.
     Tools,
-    /// A person has to answer.
+    /// A question waits for a person.
     Asking,
-    /// Room is made in the context.
+    /// The conversation is being compacted.
     Compacting,
     /// Something else of a turn, such as its beginning or its hooks.
     Working,
 }
 
 impl Now {
-    /// A session as its records tell, at the last of them.
+    /// The state as of the last record.
     pub fn of(state: &State, seq: Seq) -> Self {
         let wanted = state.wanted();
         let of_clients = wanted.iter().filter_map(|job| match job {
@@ -81,12 +81,12 @@ impl Now {
         }
     }
 
-    /// Takes the place of an older one, of which it keeps what no record has superseded.
+    /// Replaces an older state, and keeps those of its fragments that no record has superseded.
     pub fn after(self, older: Self) -> Self {
         Self { partial: older.partial, paused: older.paused, ..self }
     }
 
-    /// Takes in what streams by.
+    /// Adds a fragment.
     pub fn hear(&mut self, live: &Live) {
         match live {
             Live::Paused { paused } => self.paused = *paused,
@@ -105,7 +105,7 @@ impl Now {
         }
     }
 
-    /// Drops what a record supersedes.
+    /// Drops the fragments that a record supersedes.
     pub fn supersede(&mut self, event: &Event) {
         match event {
             Event::MessageFinished { .. } | Event::ModelFailed { .. } | Event::MessageCut { .. } => {
@@ -143,7 +143,7 @@ impl Stage {
 }
 
 impl Live {
-    /// Makes this the longer by what comes next of the same thing. Whether it is the same.
+    /// Appends the next fragment, if it belongs to the same thing. Returns whether it does.
     fn grow(&mut self, next: &Live) -> bool {
         match (self, next) {
             (Self::ToolOutput { call, text }, Self::ToolOutput { call: of, text: more }) if call == of => {

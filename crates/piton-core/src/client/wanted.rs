@@ -1,14 +1,14 @@
-//! What a session wants of its clients: the way of the requests that an agent makes of its client in the Agent Client
+//! What a session wants from its clients, like the requests that an agent sends to its client in the Agent Client
 //! Protocol. An approval is the first kind.
 //!
 //! ```text
 //!   Published::Wanted ──► every client that listens
 //!        Request::Answer ◄── one of them: the first durable answer counts
-//!   Published::Withdrawn ──► the others, also where no answer is wanted any more
+//!   Published::Withdrawn ──► the others, also if no answer is wanted any more
 //! ```
 //!
-//! Who comes late is told of everything that is still wanted. Another kind is a variant of [`Want`], and its answer one
-//! of [`crate::client::Request`].
+//! A client that connects late gets everything that is still wanted. To add a kind, add a variant to [`Want`], and one for its
+//! answer to [`crate::client::Request`].
 
 use crate::event::Subject;
 use crate::question::{Decision, Question};
@@ -17,14 +17,14 @@ use serde::{Deserialize, Serialize};
 /// Something that the session cannot go on without.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wanted {
-    /// Names it, until it is withdrawn.
+    /// Identifies it until it is withdrawn.
     pub subject: Subject,
     /// What it is.
     #[serde(flatten)]
     pub want: Want,
 }
 
-/// The kinds of things that clients can give.
+/// What clients can provide.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -40,20 +40,20 @@ pub struct Answer {
     pub subject: Subject,
     /// The answer.
     pub decision: Decision,
-    /// [`Question::shown`] of the question that was answered. Where another question is open under the same name by
-    /// now, the answer is refused; without this, it counts for whichever is open.
+    /// [`Question::shown`] of the answered question. If another question is open under the same subject by now, the answer
+    /// is refused. Without this field, the answer counts for whichever question is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
 }
 
 impl Wanted {
-    /// The question, where an approval is wanted.
+    /// The question, if an approval is wanted.
     pub fn question(&self) -> Option<&Question> {
         let Want::Approval(question) = &self.want;
         Some(question)
     }
 
-    /// An answer to exactly this.
+    /// An answer to exactly this question.
     pub fn answer(&self, decision: Decision) -> Answer {
         let shown = self.question().map(|question| question.shown.clone());
         Answer { subject: self.subject.clone(), decision, shown }
@@ -61,7 +61,7 @@ impl Wanted {
 }
 
 impl Answer {
-    /// An answer to whichever question is open under this name.
+    /// An answer to whichever question is open under this subject.
     pub fn unseen(subject: Subject, decision: Decision) -> Self {
         Self { subject, decision, shown: None }
     }

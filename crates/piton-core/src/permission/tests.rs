@@ -156,6 +156,11 @@ fn only_a_person_lets_a_call_out_of_the_sandbox_and_only_this_one() {
         for (rules, grants) in [(&rules, &[][..]), (&Rules::default(), &grants)] {
             let judged = rules.judge_in(mode, grants, &ask);
             assert_eq!((judged.action, judged.remember.is_empty()), (Action::Ask, true), "{mode}");
+            let asked = judged.parts.iter().find(|part| part.action == Action::Ask).unwrap();
+            assert_eq!(
+                (asked.named().as_str(), asked.why.as_str()),
+                ("leaving the sandbox", "it would run with all your rights")
+            );
         }
     }
     let forbids = Rules(vec![Rule::of("bash", Action::Deny)]);

@@ -102,9 +102,10 @@ impl Event {
 
     fn each_text_of_user(&mut self, see: &mut See<'_>) {
         match self {
-            Self::UserSpoke { message: _, parts, delivery: _, typed } => {
+            Self::UserSpoke { message: _, parts, delivery: _, typed, allows } => {
                 each_part(parts, World, see);
                 each(typed, World, see);
+                each(allows, World, see);
             }
             Self::UserRan { call: _, command, keep_from_model: _, turn: _, snapshot: _, message: _ } => {
                 see(Model, None, command);

@@ -165,7 +165,13 @@ fn ids_hashes_and_what_a_provider_wants_back_survive_and_every_text_is_cleaned()
         .titled(CANARY)
         .with(json!({"password": "postgres1", "path": "/a/b", "n": 1}));
     let events = [
-        Event::UserSpoke { message: MessageId("m1".into()), parts, delivery: Delivery::Steer, typed: None },
+        Event::UserSpoke {
+            message: MessageId("m1".into()),
+            parts,
+            delivery: Delivery::Steer,
+            typed: None,
+            allows: Vec::new(),
+        },
         Event::replied(1, reply),
         Event::CallRequested {
             call: call.id.clone(),

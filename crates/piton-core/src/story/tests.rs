@@ -71,7 +71,7 @@ fn records(events: Vec<Event>) -> Vec<Record> {
 }
 
 fn user(text: &str, delivery: Delivery) -> Event {
-    Event::UserSpoke { message: text.into(), parts: vec![Part::text(text)], delivery, typed: None }
+    Event::UserSpoke { message: text.into(), parts: vec![Part::text(text)], delivery, typed: None, allows: Vec::new() }
 }
 
 fn turn(turn: u32) -> Event {

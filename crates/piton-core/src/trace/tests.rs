@@ -124,7 +124,8 @@ fn a_step_says_why_the_next_one_follows() {
         opaque: None,
     };
     let parts = said("aside");
-    let spoke = Event::UserSpoke { message: "m".into(), parts, delivery: Delivery::Steer, typed: None };
+    let spoke =
+        Event::UserSpoke { message: "m".into(), parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() };
     check(
         vec![
             turn(),

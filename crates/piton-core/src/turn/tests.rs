@@ -99,7 +99,13 @@ impl Bench {
 
     fn speak(&mut self, text: &str, delivery: Delivery) {
         let message = MessageId(format!("m{}", self.log.len()));
-        self.happen(Event::UserSpoke { message, parts: vec![Part::text(text)], delivery, typed: None });
+        self.happen(Event::UserSpoke {
+            message,
+            parts: vec![Part::text(text)],
+            delivery,
+            typed: None,
+            allows: Vec::new(),
+        });
     }
 
     fn reply(&mut self, reply: Reply) {
@@ -351,6 +357,7 @@ fn said(text: &str) -> Event {
         parts: vec![Part::text(text)],
         delivery: Delivery::Steer,
         typed: None,
+        allows: Vec::new(),
     }
 }
 

@@ -26,6 +26,7 @@ use crate::question::Decision;
 use crate::question::{Choice, Question, QuestionBlock};
 use crate::retry::{self, Failures};
 use crate::shell::{self, ShellCommand, ShellCommands};
+use crate::skill;
 use crate::task::Tasks;
 use crate::todo::TodoList;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -160,7 +161,7 @@ pub(super) struct TurnWork {
     pub(super) spent: Spent,
     /// The same, and the most of what nobody knows.
     pub(super) used: Bound,
-    /// What skills allow until it ends.
+    /// What skills and commands allow until it ends.
     pub(super) grants: Vec<Grant>,
     /// Its calls that subagents answer.
     pub(super) delegated: u32,
@@ -203,6 +204,8 @@ pub(super) struct Waiting {
     pub(super) hook_notes: usize,
     /// What was typed, where a command made its words.
     pub(super) typed: Option<String>,
+    /// What that allows until the end of the turn that reads it.
+    pub(super) grants: Vec<Grant>,
 }
 
 /// A rewind that was begun.
@@ -253,8 +256,8 @@ pub(super) enum Spoken {
 }
 impl Work {
     /// Takes in something said, which is on record at `seq`. What was said before is not said again.
-    pub(super) fn hear(&mut self, phase: Phase, said: &mut Event, seq: Seq) -> Phase {
-        let Event::UserSpoke { message: id, parts, delivery, typed } = said else { return phase };
+    pub(super) fn hear(&mut self, phase: Phase, said: &mut Event, (seq, at_ms): (Seq, TimeMs)) -> Phase {
+        let Event::UserSpoke { message: id, parts, delivery, typed, allows } = said else { return phase };
         if self.heard.get(id) != Some(&seq) {
             return phase;
         }
@@ -276,8 +279,8 @@ impl Work {
             | Phase::Compacting(_, AfterCompaction::Rest) => Spoken::WhileEnding,
             _ => Spoken::Before,
         };
-        let typed = typed.take();
-        self.waiting.push_back(Waiting { message, delivery, spoken, is_first_here, hook_notes, typed });
+        let (typed, grants) = (typed.take(), skill::granted_by_person(allows, at_ms));
+        self.waiting.push_back(Waiting { message, delivery, spoken, is_first_here, hook_notes, typed, grants });
         match phase {
             Phase::Idle | Phase::Held => Phase::Due,
             // What is found out now would be of yesterday.
@@ -327,7 +330,7 @@ impl Work {
         // What the user's own commands change from here on is covered by the turn's last snapshot.
         self.turn.first_snapshot = self.shell.join_turn();
         if let Some(first) = self.waiting.pop_front() {
-            self.push(seq, first.message);
+            self.read(seq, first);
         }
         let phase = match self.turn.policy.steps.max_turns {
             Some(most) if self.turns - self.shell.numbered().min(self.turns) > most => {
@@ -336,6 +339,12 @@ impl Work {
             _ => self.next_step(StepKind::Ordinary),
         };
         self.open(phase)
+    }
+
+    /// A message is read by the turn, and what it allows is allowed until that ends.
+    fn read(&mut self, seq: Seq, waiting: Waiting) {
+        self.turn.grants.extend(waiting.grants);
+        self.push(seq, waiting.message);
     }
 
     /// Starts the next step, unless a limit forbids it; a full context is compacted first.
@@ -394,7 +403,7 @@ impl Work {
             self.waiting.drain(..).partition(|waiting| waiting.delivery == Delivery::Steer);
         self.waiting = later.into();
         for waiting in steering {
-            self.push(seq, waiting.message);
+            self.read(seq, waiting);
         }
         self.push_notes(seq);
         self.tasks.tell();

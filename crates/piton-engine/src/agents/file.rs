@@ -5,6 +5,8 @@
 
 use super::Agent;
 use crate::front_matter::{self, line, list, located, word};
+use crate::hooks::HookTable;
+use crate::tool_names::ours;
 use piton_core::effort::Effort;
 use piton_core::hidden;
 use piton_core::permission::{Action, PermissionMode, Rule, Rules};
@@ -120,36 +122,38 @@ fn known(field: &str, value: &Value, agent: &mut Agent, unknown: &mut Vec<String
             other => return Err(format!("isolation: `{}` is not known, only `worktree`", line(other, NAME_CHARS))),
         },
         "skills" => agent.skills = list(field, value)?,
+        "hooks" => agent.hooks = hooks(value, unknown)?,
+        "mcpServers" => servers(value, agent)?,
         "color" | "colour" | "license" | "metadata" | "version" | "author" => {}
         other => unknown.push(line(other, NAME_CHARS)),
     }
     Ok(())
 }
 
-/// The names by which a tool of other agents is ours; nothing for one that has no counterpart.
-pub fn ours(name: &str) -> Vec<String> {
-    let bare = name.split('(').next().unwrap_or(name).trim();
-    let names: &[&str] = match bare {
-        "Bash" | "bash" | "BashOutput" | "KillShell" | "KillBash" => &["bash", "bash_output", "bash_kill"],
-        "Read" | "NotebookRead" | "read" => &["read"],
-        "Write" | "write" => &["write", "apply_patch"],
-        "Edit" | "MultiEdit" | "NotebookEdit" | "edit" | "patch" | "multiedit" => &["edit", "apply_patch"],
-        "Grep" | "grep" => &["grep"],
-        "Glob" | "glob" => &["glob"],
-        "LS" | "list" | "ls" => &["list"],
-        "Task" | "Agent" | "task" => &["task", "task_output", "task_stop"],
-        "TaskOutput" | "AgentOutputTool" => &["task_output"],
-        "TaskStop" => &["task_stop"],
-        "TodoWrite" | "TodoRead" | "todowrite" | "todoread" | "todo" => &["todo"],
-        "WebFetch" | "webfetch" | "web_fetch" => &["web_fetch"],
-        "WebSearch" | "websearch" | "web_search" => &["web_search"],
-        "AskUserQuestion" | "question" | "ask_user" => &["ask_user"],
-        "Skill" | "skill" => &["skill"],
-        "ExitPlanMode" | "plan_exit" | "exit_plan" => &["exit_plan"],
-        "" => &[],
-        other => return vec![other.to_owned()],
+/// As in settings of Claude Code. What of them cannot be run is named.
+fn hooks(value: &Value, unknown: &mut Vec<String>) -> Result<HookTable, String> {
+    let wrong = |why: String| format!("hooks: {}", hidden::visible_line(&why));
+    let table: HookTable = serde_json::from_value(value.clone()).map_err(|error| wrong(error.to_string()))?;
+    let read = table.read(false).map_err(|error| wrong(error.to_string()))?;
+    let events = read.unknown_events.into_iter().map(|event| format!("hooks of {}", line(&event, NAME_CHARS)));
+    unknown.extend(events.chain(read.notices.iter().map(|notice| hidden::visible_line(notice))));
+    Ok(table)
+}
+
+/// Names of servers of the session, and servers of its own; a list of both, or a table of the latter.
+fn servers(value: &Value, agent: &mut Agent) -> Result<(), String> {
+    let all = match value {
+        Value::Array(all) => all.iter().collect(),
+        one => vec![one],
     };
-    names.iter().map(|name| (*name).to_owned()).collect()
+    for said in all {
+        match said {
+            Value::String(name) => agent.named_servers.push(name.clone()),
+            Value::Object(own) => agent.servers.extend(own.clone()),
+            _ => return Err("mcpServers: names and entries of servers are wanted".to_owned()),
+        }
+    }
+    Ok(())
 }
 
 /// A list, one text with commas, or whether each is there.

@@ -1,16 +1,23 @@
 //! The agents of a session: those of the project, as far as the user trusts them, the user's own, and those that are built in.
 
 use super::entries::{self, At, Entry, Files, Places, State};
+use super::hooks::Env;
 use super::notice::Notice;
 use super::scope::Scope;
+use super::servers;
 use super::trouble::Trouble;
 use crate::agents::file::{self, Read};
-use crate::agents::{Agent, Agents};
+use crate::agents::{Agent, AgentParts, Agents, Parts};
+use crate::config::Config;
 use crate::config::trust::Kind;
+use crate::hooks::{CommandHook, Handler, Hook};
 use crate::plugins::PartKind;
 use piton_core::hidden;
+use piton_tools::servers::Servers;
+use piton_tools::spawn::Confinement;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where agents are from that a flag describes.
 const FLAG: &str = "--agents";
@@ -49,6 +56,13 @@ impl Entry for Read {
 
     fn of_plugin(mut self, plugin: &str) -> Self {
         self.agent.name = format!("{plugin}:{}", self.agent.name);
+        // As in Claude Code: what a plugin runs, it says where its trust shows that by itself.
+        if !std::mem::take(&mut self.agent.hooks).is_empty() {
+            self.unknown.push("hooks".to_owned());
+        }
+        if !std::mem::take(&mut self.agent.servers).is_empty() {
+            self.unknown.push("mcpServers".to_owned());
+        }
         self
     }
 }
@@ -74,6 +88,36 @@ pub fn look(scope: &Scope) -> Result<Vec<Found>, Trouble> {
 pub fn of_session(scope: &Scope, notices: &mut Vec<Notice>) -> Result<Agents, Trouble> {
     let all = entries::in_force(look(scope)?, notices);
     Ok(all.into_iter().fold(Agents::built_in(), |agents, read| agents.with(read.agent)))
+}
+
+/// The hooks and MCP servers that agents bring along, in the environment of hooks, their processes confined as those of the
+/// session's servers are. `known` are those.
+pub(super) fn parts_of(
+    agents: &Agents,
+    scope: &Scope,
+    (config, env): (&Config, &Env),
+    (known, confinement): (Option<&Arc<dyn Servers>>, &Confinement),
+    notices: &mut Vec<Notice>,
+) -> Result<AgentParts, Trouble> {
+    let mut all = AgentParts::new();
+    let known: Vec<String> =
+        known.into_iter().flat_map(|servers| servers.servers()).map(|server| server.name).collect();
+    for agent in agents.iter() {
+        for name in agent.named_servers.iter().filter(|name| !known.contains(name)) {
+            let (agent, name) = (hidden::visible_name(&agent.name), hidden::visible_name(name));
+            notices.push(Notice::new(format!("the agent {agent} names the MCP server {name}, which is not in force")));
+        }
+        // It was read without a mistake.
+        let handlers = agent.hooks.read(false).map(|read| read.handlers).unwrap_or_default();
+        let handlers = handlers.into_iter().flat_map(Handler::of_agent);
+        let command = |handler: Handler| Arc::new(CommandHook::new(handler, Arc::clone(env))) as Arc<dyn Hook>;
+        let hooks: Vec<Arc<dyn Hook>> = handlers.map(command).collect();
+        let servers = servers::of_agent(agent, scope, config, confinement, notices)?;
+        if !hooks.is_empty() || servers.is_some() {
+            all.insert(agent.name.clone(), Parts { hooks, servers });
+        }
+    }
+    Ok(all)
 }
 
 /// The agents that a flag describes, as JSON: each by its name, with the fields of its file and its words as `prompt`.

@@ -5,9 +5,9 @@
 use super::machine::Machine;
 use super::notice::{Notice, chain};
 use super::trouble::{Context, Trouble};
-use crate::agents::file::ours;
 use crate::config::Config;
 use crate::config::trust::{ProjectFile, repository};
+use crate::tool_names::ours;
 use piton_core::hidden;
 use piton_core::permission::{Action, Rule, Rules, Voice};
 use serde::Deserialize;

@@ -65,6 +65,18 @@ struct OfMachine {
 }
 
 impl Commands for OfMachine {
+    fn find(&self, name: &str, workspace: &Path) -> Result<(), CommandError> {
+        // A server that only a flag names is in no file.
+        let is_theirs = |servers: &Arc<dyn Servers>| {
+            let of = server_tool::server_of(name);
+            of.is_some_and(|of| servers.servers().iter().any(|server| server.name == of))
+        };
+        match self.servers.as_ref().is_some_and(is_theirs) {
+            true => Ok(()),
+            false => is_there(name, &self.scope.clone().in_workspace(workspace), &[]),
+        }
+    }
+
     fn expand(&self, name: &str, words: &str, workspace: &Path) -> Result<Expanded, CommandError> {
         if !is_name(name) {
             return Err(CommandError::Name(name.to_owned()));
@@ -84,7 +96,7 @@ impl Commands for OfMachine {
             // Words about a file, and no command: `/tmp is full`.
             (Err(CommandError::Missing { .. }), None) if Path::new("/").join(name).exists() => {
                 let said = format!("/{name} {words}").trim_end().to_owned();
-                Ok(Expanded { pieces: vec![Piece::Text(said)] })
+                Ok(Expanded { pieces: vec![Piece::Text(said)], pictures: Vec::new(), allows: Vec::new() })
             }
             (Err(CommandError::Missing { name, mut known }), None) => {
                 known.extend(self.skills.for_people().map(|skill| skill.name().to_owned()));
@@ -119,7 +131,7 @@ pub fn is_there(name: &str, scope: &Scope, mcp_config: &[String]) -> Result<(), 
     let unknown = |error: Trouble| CommandError::Trust(error.to_string());
     // Which prompts a server has, it says when it is asked.
     if let Some(server) = server_tool::server_of(name) {
-        let servers = servers::look(&scope.machine, &scope.workspace, &[], mcp_config).map_err(unknown)?;
+        let servers = servers::look(scope, mcp_config).map_err(unknown)?;
         if servers.iter().any(|found| found.name == server) {
             return Ok(());
         }

@@ -280,7 +280,9 @@ fn of_tables<E: Entry>(below: &Path, names: &[&str], reads: &dyn Fn(Program) -> 
     }
     for file in names.iter().map(|name| below.join(name)) {
         let at = |part| At { folder: below.to_owned(), file: file.clone(), part };
-        match opencode::entries(&file, E::PLACES.tables) {
+        // A repository names files of its own, and none of the user's.
+        let within = (names == opencode::OF_REPOSITORY).then_some(below);
+        match opencode::entries(&file, E::PLACES.tables, within) {
             None => {}
             Some(Ok(entries)) => {
                 all.extend(entries.into_iter().map(|(name, text)| Candidate { at: at(Some(name)), text }));
@@ -329,8 +331,8 @@ fn below(folder: &Path, which: Files, depth: usize, found: &mut Vec<PathBuf>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assemble::tree::Tree;
     use crate::config::Config;
-    use std::collections::BTreeMap;
     use std::os::unix::fs::symlink;
 
     /// A thing of which a file holds the name, in a folder that counts.
@@ -362,43 +364,13 @@ mod tests {
         }
     }
 
-    struct Tree(tempfile::TempDir);
-
     impl Tree {
-        fn with(files: &[(&str, &str)]) -> Self {
-            let tree = Self(tempfile::tempdir().expect("a folder"));
-            fs::create_dir_all(tree.path("repo/.git")).expect("made");
-            fs::create_dir_all(tree.path("repo/sub")).expect("made");
-            for (name, text) in files {
-                let path = tree.path(name);
-                fs::create_dir_all(path.parent().expect("below a folder")).expect("made");
-                fs::write(path, text).expect("written");
-            }
-            tree
-        }
-
-        fn path(&self, below: &str) -> PathBuf {
-            self.0.path().join(below)
-        }
-
-        fn machine(&self) -> Machine {
-            let home = [("HOME".into(), self.path("home").into())];
-            Machine {
-                vars: BTreeMap::from(home),
-                exe: PathBuf::new(),
-                data_dir: self.path("data"),
-                config_file: self.path("config/config.toml"),
-                config_is_named: false,
-                today: String::new(),
-            }
-        }
-
         fn scope(&self, workspace: &str) -> Scope {
             Scope::new(&self.machine(), &self.path(workspace), &Config::default(), &[], &[]).expect("plugins")
         }
 
         /// What is found in `repo/sub`, each with its state.
-        fn look(&self, built_in: &[&str]) -> Vec<String> {
+        fn things(&self, built_in: &[&str]) -> Vec<String> {
             let built_in = built_in.iter().map(|name| Thing((*name).to_owned()));
             let all = look::<Thing>(&self.scope("repo/sub"), built_in).expect("a list");
             let said = |found: &Found<Thing>| {
@@ -420,7 +392,7 @@ mod tests {
             ("home/.other/things/b/THING.md", "two"),
             ("home/.other/things/none/THING.md", ""),
         ]);
-        let before = tree.look(&["two", "three"]);
+        let before = tree.things(&["two", "three"]);
         assert_eq!(
             before,
             [
@@ -437,7 +409,7 @@ mod tests {
         let (_, far) = brought::<Thing>(&tree.path("repo/sub")).remove(1);
         let (item, text) = far.expect("read");
         trust.give(&item, text.as_bytes()).expect("written");
-        let after = tree.look(&[]);
+        let after = tree.things(&[]);
         assert_eq!(after[1], "one in force repo/.piton/things/a/THING.md", "what is not trusted hides nothing");
     }
 
@@ -451,7 +423,7 @@ mod tests {
         symlink("loop", tree.path("config/things/loop")).expect("a link");
         symlink("nowhere", tree.path("config/things/gone")).expect("a link");
         assert_eq!(
-            tree.look(&[]),
+            tree.things(&[]),
             [
                 "deep in force config/things/deep/er/THING.md",
                 "linked in force config/things/link/THING.md",

@@ -9,7 +9,7 @@ use super::trouble::{Context, Trouble, ensure};
 use super::wishes::Wishes;
 use crate::config::Config;
 use crate::config::trust::{Item, Kind, ProjectFile, Standing, Trust};
-use crate::hooks::{Check, CommandHook, Handler, Hook, HookTable, ReadHooks};
+use crate::hooks::{Check, CommandHook, Guard, Handler, Hook, HookTable, ReadHooks};
 use crate::plugins::{DATA_VARIABLE, Plugin, ROOT_VARIABLE};
 use piton_core::hidden;
 use piton_tools::private;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The environment of commands, shared.
-type Env = Arc<BTreeMap<OsString, OsString>>;
+pub(super) type Env = Arc<BTreeMap<OsString, OsString>>;
 
 /// The hooks of a run, in order: the user's, the repository's, the schema, the checks.
 pub(super) fn hooks(
@@ -50,7 +50,7 @@ pub(super) fn hooks(
     let command = |handler: Handler| Arc::new(CommandHook::new(handler, Arc::clone(env))) as Arc<dyn Hook>;
     let mut hooks: Vec<Arc<dyn Hook>> = handlers.into_iter().map(command).collect();
     for (plugin, from) in scope.plugins.in_force() {
-        hooks.extend(of_plugin(plugin, from, (config, env), notices));
+        hooks.extend(of_plugin((plugin, from), workspace, (config, env), notices));
     }
     hooks.extend(wishes.output_schema.clone().map(|schema| schema as Arc<dyn Hook>));
     let timeout = config.check.timeout.map(Duration::from_secs_f64);
@@ -62,10 +62,10 @@ pub(super) fn hooks(
 }
 
 /// The hooks of a plugin, with its folders in their environment. Those of plugins that settings of Claude Code enable run as the hooks
-/// of these settings do.
+/// of these settings do. Where the model can write, they run only as long as the plugin is as it was when it was read.
 fn of_plugin(
-    plugin: &Plugin,
-    from: &From,
+    (plugin, from): (&Plugin, &From),
+    workspace: &Path,
     (config, env): (&Config, &Env),
     notices: &mut Vec<Notice>,
 ) -> Vec<Arc<dyn Hook>> {
@@ -83,7 +83,7 @@ fn of_plugin(
         }
     };
     notices.extend(read.notices.iter().map(|notice| named(hidden::visible_line(notice))));
-    if matches!(from, From::Settings(_)) && !config.claude.hooks {
+    if matches!(from, From::Settings { .. }) && !config.claude.hooks {
         if !read.handlers.is_empty() {
             notices.push(named("its hooks are run only with [claude] hooks = true in the configuration".to_owned()));
         }
@@ -97,9 +97,17 @@ fn of_plugin(
     let mut vars = BTreeMap::clone(env);
     vars.insert(ROOT_VARIABLE.into(), plugin.root.clone().into());
     vars.insert(DATA_VARIABLE.into(), plugin.data.clone().into());
+    // What Python keeps beside a script would be a change of the plugin.
+    vars.insert("PYTHONDONTWRITEBYTECODE".into(), "1".into());
     let env = Arc::new(vars);
     let handlers = read.handlers.into_iter().map(|handler| handler.filled(|text| plugin.filled(text)));
-    handlers.map(|handler| Arc::new(CommandHook::new(handler, Arc::clone(&env))) as Arc<dyn Hook>).collect()
+    let guard = plugin.root.starts_with(workspace).then(|| {
+        let plugin = plugin.clone();
+        let changed = "the plugin has changed since it was trusted; `piton trust` shows what, for the next run";
+        Arc::new(move || plugin.has_changed().then(|| changed.to_owned())) as Guard
+    });
+    let hook = |handler| CommandHook::new(handler, Arc::clone(&env)).guarded(guard.clone());
+    handlers.map(|handler| Arc::new(hook(handler)) as Arc<dyn Hook>).collect()
 }
 
 /// The hooks that come with the repository, if the user trusts them in their current form. A file that cannot be read is

@@ -4,7 +4,7 @@
 //! and last a command of the configuration. `keys.json` in the data folder knows of every kept key where it is, so that
 //! the keyring is asked only for a key that is in it, and never where the environment has one.
 
-use super::environment;
+use super::environment::{self, Variables};
 use super::machine::Machine;
 use super::rules::provider_of;
 use super::trouble::{Context, Trouble, ensure};
@@ -130,30 +130,14 @@ fn variable(name: &str, config: &Config, machine: &Machine) -> Option<String> {
     })
 }
 
-/// What tools see of the environment: not the keys of these models either.
-pub(super) fn left_for_tools<'m>(
+/// This part of the environment without the keys of these models, except those that the configuration leaves to tools.
+pub(super) fn left_of<'m>(
+    part: fn(&Variables, &Config) -> Variables,
     models: impl Iterator<Item = &'m Arc<dyn Model>>,
     config: &Config,
     machine: &Machine,
-) -> BTreeMap<OsString, OsString> {
-    without_keys_of(models, environment::for_tools(&machine.vars, config), config, machine)
-}
-
-/// The same of what hooks and checks see.
-pub(super) fn left_for_hooks<'m>(
-    models: impl Iterator<Item = &'m Arc<dyn Model>>,
-    config: &Config,
-    machine: &Machine,
-) -> BTreeMap<OsString, OsString> {
-    without_keys_of(models, environment::for_own_commands(&machine.vars, config), config, machine)
-}
-
-fn without_keys_of<'m>(
-    models: impl Iterator<Item = &'m Arc<dyn Model>>,
-    mut env: BTreeMap<OsString, OsString>,
-    config: &Config,
-    machine: &Machine,
-) -> BTreeMap<OsString, OsString> {
+) -> Variables {
+    let mut env = part(&machine.vars, config);
     for model in models {
         let variable = variable(provider_of(model.name()), config, machine);
         if let Some(variable) = variable.filter(|variable| !config.keys_for_tools.contains(variable)) {

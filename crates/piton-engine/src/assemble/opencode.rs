@@ -1,6 +1,7 @@
 //! The tables `agent` and `command` in OpenCode's configuration, `opencode.json` or `opencode.jsonc`: entries as a file of Markdown would
 //! be. JSON with comments and commas at the end of lists is read, as OpenCode does.
 
+use super::jsonc;
 use piton_tools::regular::{self, SETTINGS_BYTES};
 use serde_json::Value;
 use std::io::ErrorKind;
@@ -18,99 +19,67 @@ const FILE_BYTES: usize = 100_000;
 /// An entry by its name: its JSON, or what is wrong with it.
 pub(super) type NamedEntry = (String, Result<String, String>);
 
-/// The entries of a table, each by its name, as JSON of which files are a part that it refers to. `None`: there is no such file.
-pub(super) fn entries(file: &Path, tables: &[&str]) -> Option<Result<Vec<NamedEntry>, String>> {
+/// The entries of a table, each by its name, as JSON of which files are a part that it refers to: where `within` is given, files in
+/// there. `None`: there is no such file.
+pub(super) fn entries(file: &Path, tables: &[&str], within: Option<&Path>) -> Option<Result<Vec<NamedEntry>, String>> {
     let text = match regular::text(file, SETTINGS_BYTES) {
         Ok(text) => text,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return None,
         Err(error) => return Some(Err(format!("it cannot be read: {error}"))),
     };
-    let said: Value = match serde_json::from_str(&plain(&text)) {
+    let said = match jsonc::parse(&text) {
         Ok(said) => said,
-        Err(error) => return Some(Err(format!("it is no JSON: {error}"))),
+        Err(why) => return Some(Err(why)),
     };
     let folder = file.parent().unwrap_or(Path::new(""));
     let of_table = tables.iter().filter_map(|table| said[table].as_object()).flatten();
     let entry = |(name, value): (&String, &Value)| {
         let mut value = value.clone();
-        let filled = fill(&mut value, folder).map(|()| value.to_string());
+        let filled = fill(&mut value, folder, within).map(|()| value.to_string());
         (name.clone(), filled)
     };
     Some(Ok(of_table.map(entry).collect()))
 }
 
 /// Puts the text of files in the place of `{file:PATH}`.
-fn fill(value: &mut Value, folder: &Path) -> Result<(), String> {
+fn fill(value: &mut Value, folder: &Path, within: Option<&Path>) -> Result<(), String> {
     let Value::Object(fields) = value else { return Ok(()) };
     for field in ["prompt", "template"] {
         let Some(Value::String(text)) = fields.get_mut(field) else { continue };
         let Some((before, rest)) = text.split_once("{file:") else { continue };
         let Some((path, after)) = rest.split_once('}') else { continue };
         let path: PathBuf = folder.join(path.trim());
-        let words = regular::text(&path, FILE_BYTES).map_err(|error| format!("{}: {error}", path.display()))?;
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        if let Some(within) = within {
+            let real = path.canonicalize().map_err(failed)?;
+            if !real.starts_with(within.canonicalize().map_err(failed)?) {
+                return Err(format!(
+                    "{} is no file of the repository, and a repository reads no other",
+                    path.display()
+                ));
+            }
+        }
+        let words = regular::text(&path, FILE_BYTES).map_err(failed)?;
         *text = format!("{before}{}{after}", words.trim_end());
     }
     Ok(())
 }
 
-/// JSON without comments, and without commas before the end of a list. What is in quotes is left as it is, and so is the place of every
-/// line.
-pub(super) fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    let mut is_quoted = false;
-    while let Some(c) = rest.next() {
-        match c {
-            '\\' if is_quoted => {
-                out.push(c);
-                out.extend(rest.next());
-            }
-            '"' => {
-                is_quoted = !is_quoted;
-                out.push(c);
-            }
-            '/' if !is_quoted && rest.peek() == Some(&'/') => {
-                while rest.peek().is_some_and(|next| *next != '\n') {
-                    rest.next();
-                }
-            }
-            '/' if !is_quoted && rest.peek() == Some(&'*') => {
-                rest.next();
-                let mut last = ' ';
-                for next in rest.by_ref() {
-                    if next == '\n' {
-                        out.push(next);
-                    }
-                    if last == '*' && next == '/' {
-                        break;
-                    }
-                    last = next;
-                }
-            }
-            '}' | ']' if !is_quoted => {
-                let end = out.trim_end().len();
-                if out[..end].ends_with(',') {
-                    out.remove(end - 1);
-                }
-                out.push(c);
-            }
-            _ => out.push(c),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
-    fn comments_and_commas_at_the_end_are_passed_over_outside_of_quotes() {
-        let text = "{ // one\n \"a\": \"// no \\\" comment, ]\", /* two\n lines */ \"b\": [1, 2, ],\n}";
-        let said: Value = serde_json::from_str(&plain(text)).unwrap();
-        assert_eq!(said, json!({"a": "// no \" comment, ]", "b": [1, 2]}));
-        assert!(serde_json::from_str::<Value>(&plain("{ /* no end")).is_err());
-        assert_eq!(plain("{,}"), "{}");
+    fn it_is_read_as_every_other_file_of_json_with_comments() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("opencode.jsonc");
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            entries(&file, &["agent"]).unwrap()
+        };
+        let found = read("{ // one\n \"agent\": {\"a\": {\"prompt\": \"// no comment, }\",},},\n}").unwrap();
+        assert_eq!(found, [("a".to_owned(), Ok(r#"{"prompt":"// no comment, }"}"#.to_owned()))]);
+        assert!(read("{,}").unwrap_err().starts_with("it is no JSON"));
+        assert!(read("{ /* no end").unwrap_err().starts_with("it is no JSON"));
     }
 }

@@ -37,7 +37,12 @@ pub enum From {
     /// A flag, for this run.
     Flag,
     /// Settings of Claude Code's.
-    Settings(PathBuf),
+    Settings {
+        /// The file that enables it.
+        file: PathBuf,
+        /// Whether the user enables it, in a marketplace of the user's own, and not only a repository.
+        is_own: bool,
+    },
     /// The user, who added it.
     Added,
 }
@@ -350,7 +355,7 @@ impl Wanted {
                     let is_own = *is_users && known.is_users;
                     let is_untrusted = !is_own && read.as_ref().is_ok_and(|plugin| !is_trusted(&item(plugin).0));
                     let state = is_untrusted.then_some(PluginState::Untrusted);
-                    all.add(root, name.to_owned(), read, From::Settings(file.clone()), state);
+                    all.add(root, name.to_owned(), read, From::Settings { file: file.clone(), is_own }, state);
                 }
             }
         }

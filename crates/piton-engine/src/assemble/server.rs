@@ -4,8 +4,9 @@ use super::keys::Place;
 use super::machine::Machine;
 use super::trouble::{Context, Trouble};
 use super::{cloud, keys};
-use crate::config::{Config, ProtocolName, ProviderTable, milliseconds};
+use crate::config::{Config, ProviderTable, milliseconds};
 use piton_http::{HttpOptions, Proxies, Roots};
+use piton_models::protocol::WireProtocol;
 use piton_models::provider::{self, KeySource, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
 use piton_tools::regular;
 use std::path::Path;
@@ -26,16 +27,16 @@ pub fn spec(name: &str, model: Option<String>, config: &Config, machine: &Machin
 fn own_server(
     name: &str,
     model: Option<String>,
-    (server, protocol): (&ProviderTable, ProtocolName),
+    (server, protocol): (&ProviderTable, WireProtocol),
     config: &Config,
     machine: &Machine,
 ) -> Result<ProviderSpec, Trouble> {
     let provider = match protocol {
-        ProtocolName::Chat => "openai-chat",
-        ProtocolName::Responses => "openai-responses",
-        ProtocolName::Anthropic => "anthropic",
-        ProtocolName::Gemini => "google",
-        ProtocolName::Ollama => "ollama-native",
+        WireProtocol::Chat => "openai-chat",
+        WireProtocol::Responses => "openai-responses",
+        WireProtocol::Anthropic => "anthropic",
+        WireProtocol::Gemini => "google",
+        WireProtocol::Ollama => "ollama-native",
     };
     let found = keys::find(name, config, machine)?;
     let renewal = found.as_ref().and_then(|(_, place)| keys::renewal(name, place, config, machine));
@@ -144,16 +145,11 @@ pub fn local_providers() -> impl Iterator<Item = &'static Provider> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     fn machine(vars: &[(&str, &str)]) -> Machine {
         Machine {
             vars: vars.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
-            exe: PathBuf::new(),
-            data_dir: PathBuf::new(),
-            config_file: PathBuf::new(),
-            config_is_named: false,
-            today: String::new(),
+            ..Machine::default()
         }
     }
 

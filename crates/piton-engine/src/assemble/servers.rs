@@ -1,13 +1,13 @@
 //! MCP servers that people keep in files: where these are looked for, in which order they count, and whether the user trusts those
 //! that came with a repository.
 //!
-//! Of several of one name the first counts, whole: flags, then the repository's files, nearest folder first, then the user's own.
+//! Of several of one name the first counts, whole: flags, then the repository's files, nearest folder first, then the user's own, then
+//! those of plugins.
 //! What is not trusted takes no name away from what is. A mistake costs the one entry that it is in.
 
 pub mod complete;
 mod file;
 pub mod import;
-mod json;
 mod own;
 mod prompt;
 mod read;
@@ -17,14 +17,16 @@ mod variables;
 pub use self::own::{OwnFile, own_file};
 pub(super) use self::prompt::prompt;
 pub use self::read::ReadEntry;
-pub(super) use self::session::of_session;
 pub use self::session::surroundings;
+pub(super) use self::session::{of_agent, of_session};
 
 use self::file::{Format, Source, entries_of};
 use super::entries::{State, Trustable};
 use super::machine::Machine;
 use super::notice::Notice;
+use super::scope::Scope;
 use super::trouble::{Context, Trouble};
+use crate::agents::Agent;
 use crate::config::trust::{Item, Kind, Standing, Trust, repository};
 use piton_core::hidden;
 use piton_mcp::entry::Entry;
@@ -44,7 +46,7 @@ const MOST_NAMED: usize = 20;
 pub struct FoundServer {
     /// Its name, as models and rules know it.
     pub name: String,
-    /// The file that it stands in; empty: a flag.
+    /// The file that it stands in, or the plugin's folder; empty: a flag.
     pub file: PathBuf,
     /// The line there, where it is known.
     pub line: Option<usize>,
@@ -65,6 +67,11 @@ pub enum Origin {
     Project,
     /// The user.
     User,
+    /// A plugin.
+    Plugin {
+        /// Whether it is the user's own: the processes of others run in the sandbox.
+        is_own: bool,
+    },
 }
 
 impl Origin {
@@ -74,6 +81,7 @@ impl Origin {
             Self::Flag => "flag",
             Self::Project => "project",
             Self::User => "user",
+            Self::Plugin { .. } => "plugin",
         }
     }
 }
@@ -120,16 +128,11 @@ struct Raw {
     line: Option<usize>,
 }
 
-/// All servers that there are for a session in this workspace, in the order in which they count. `flags` are files or JSON;
-/// `trusted` is what this run trusts beside what the user does.
-pub fn look(
-    machine: &Machine,
-    workspace: &Path,
-    trusted: &[Item],
-    flags: &[String],
-) -> Result<Vec<FoundServer>, Trouble> {
+/// All servers that there are for a session, in the order in which they count. `flags` are files or JSON.
+pub fn look(scope: &Scope, flags: &[String]) -> Result<Vec<FoundServer>, Trouble> {
+    let Scope { machine, trusted, .. } = scope;
     let disabled = OwnFile::read(machine).map(|own| own.disabled()).unwrap_or_default();
-    let sources = sources(machine, workspace, flags);
+    let sources = sources(scope, flags);
     let trust = Trust::in_folder(&machine.data_dir);
     let is_of_project = |source: &Source| source.origin == Origin::Project && source.file.exists();
     let standing = sources.iter().any(is_of_project).then(|| trust.standings());
@@ -148,7 +151,7 @@ pub fn look(
                 continue;
             }
         };
-        for raw in raw.into_iter().take(MOST_IN_FILE) {
+        for raw in raw {
             let name = read::name(&raw.name).unwrap_or_else(|_| hidden::visible_name(&raw.name));
             // What nobody trusts is not even filled in.
             let counts = source.origin != Origin::Project || is_trusted(&item(&source, &raw).0);
@@ -162,10 +165,32 @@ pub fn look(
                 Ok(_) => ServerState::As(State::InForce),
             };
             let (file, origin) = (source.file.clone(), source.origin);
-            all.push(FoundServer { name, file, line: raw.line, origin, entry, state });
+            let line = raw.line.filter(|_| !matches!(origin, Origin::Plugin { .. }));
+            all.push(FoundServer { name, file, line, origin, entry, state });
         }
     }
     Ok(all)
+}
+
+/// The servers that an agent's file has, as they would be found in a file of servers beside it.
+fn in_agent(agent: &Agent, scope: &Scope) -> Vec<FoundServer> {
+    let file = agent.file.clone().unwrap_or_default();
+    let is_brought = file.starts_with(repository(&scope.workspace));
+    let origin = if is_brought { Origin::Project } else { Origin::User };
+    let said = serde_json::json!({ "mcpServers": agent.servers }).to_string();
+    let source = Source { file, format: Format::Servers, origin, said: None };
+    let all = entries_of(&said, &source).ok().flatten().unwrap_or_default();
+    let found = |raw: Raw| {
+        let entry = read::entry(&raw, &source, &scope.machine, true);
+        let state = match &entry {
+            Err(_) => ServerState::As(State::Broken),
+            Ok(read) if read.is_disabled => ServerState::Disabled,
+            Ok(_) => ServerState::As(State::InForce),
+        };
+        let name = hidden::visible_name(&raw.name);
+        FoundServer { name, file: source.file.clone(), line: None, origin, entry, state }
+    };
+    all.into_iter().map(found).collect()
 }
 
 /// Those that count, by name. What does not, though somebody configured it, is named.
@@ -209,7 +234,7 @@ pub(super) fn brought(workspace: &Path) -> Vec<(PathBuf, Trustable)> {
         match source.text().and_then(|text| entries_of(&text, &source)) {
             Ok(None) => {}
             Err(why) => all.push((source.file, Err(why))),
-            Ok(Some(raw)) => all.extend(raw.iter().take(MOST_IN_FILE).map(|raw| {
+            Ok(Some(raw)) => all.extend(raw.iter().map(|raw| {
                 let (item, text) = item(&source, raw);
                 (item.path.clone(), Ok((item, text)))
             })),
@@ -226,9 +251,11 @@ fn item(source: &Source, raw: &Raw) -> (Item, String) {
     (Item::new(Kind::Server, Path::new(&path), covered.as_bytes()), covered)
 }
 
-fn sources(machine: &Machine, workspace: &Path, flags: &[String]) -> Vec<Source> {
+fn sources(scope: &Scope, flags: &[String]) -> Vec<Source> {
+    let Scope { machine, workspace, plugins, .. } = scope;
     let said = flags.iter().map(|said| Source::said(said, workspace));
-    said.chain(of_repository(workspace)).chain(of_user(machine, workspace)).collect()
+    let of_plugins = plugins.in_force().filter_map(|(plugin, from)| Source::of_plugin(plugin, from));
+    said.chain(of_repository(workspace)).chain(of_user(machine, workspace)).chain(of_plugins).collect()
 }
 
 fn of_repository(workspace: &Path) -> Vec<Source> {
@@ -260,7 +287,7 @@ impl Source {
     /// What is in it; none where there is no such file.
     fn text(&self) -> Result<String, String> {
         if let Some(said) = &self.said {
-            return Ok(said.clone());
+            return said.clone();
         }
         match regular::text(&self.file, self.most_bytes()) {
             Ok(text) => Ok(text),
@@ -278,7 +305,7 @@ impl Source {
     fn most_bytes(&self) -> usize {
         match self.origin {
             Origin::User => 16 * SETTINGS_BYTES,
-            Origin::Flag | Origin::Project => SETTINGS_BYTES,
+            Origin::Flag | Origin::Project | Origin::Plugin { .. } => SETTINGS_BYTES,
         }
     }
 }

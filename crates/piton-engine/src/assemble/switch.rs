@@ -1,10 +1,10 @@
 //! Switching a session that is open to other models: those of the same sources as its first ones, with what goes with them.
 
-use super::keys;
 use super::machine::Machine;
 use super::models::{Answers, Source};
 use super::notice::chain;
 use super::rules;
+use super::{environment, keys};
 use crate::config::Config;
 use crate::context;
 use crate::settings::{ModelSource, OpenedModels};
@@ -32,7 +32,7 @@ impl ModelSource for Switch {
         let (mut notices, mut policy) = (Vec::new(), policy.clone());
         let opened = source.named_all(names, answers, &mut notices).and_then(|models| {
             rules::fit(&mut policy, &models, config)?;
-            Ok((keys::left_for_tools(models.iter(), config, machine), models))
+            Ok((keys::left_of(environment::for_tools, models.iter(), config, machine), models))
         });
         let (env, models) = opened.map_err(|error| chain(&error))?;
         let mut models = models.into_iter();

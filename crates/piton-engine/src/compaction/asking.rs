@@ -4,12 +4,14 @@
 use super::Sketch;
 use crate::bus::Bus;
 use crate::clock::World;
+use crate::family::Kin;
 use crate::prompt::{self, CostEstimate};
 use futures_util::StreamExt;
 use piton_core::budget::{Bound, Budget, Leave, Short, UpcomingCall, Used};
 use piton_core::client::Live;
 use piton_core::compact;
 use piton_core::event::{Event, SummaryCall, Trigger};
+use piton_core::ids::SessionId;
 use piton_core::limits::STREAM_SILENT_MS;
 use piton_core::message::{FinishReason, Part, Usage, prose};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
@@ -25,7 +27,8 @@ pub(crate) struct Task {
     pub(crate) sketch: Sketch,
     /// Who is asked, in order: the next one where the one before gives none.
     pub(crate) askings: Vec<Asking>,
-    /// What its turn may use, and has used.
+    /// What its turn may use, and has used. Between turns there is only a budget of the session.
+    pub(crate) is_in_turn: bool,
     pub(crate) budget: Budget,
     pub(crate) used: Used,
     pub(crate) bill: SharedBill,
@@ -78,6 +81,9 @@ pub(crate) struct Progress {
     pub(crate) world: World,
     pub(crate) bus: Bus,
     pub(crate) step: u32,
+    /// Whose conversation it is, and its place in the family whose budget it uses up.
+    pub(crate) session: SessionId,
+    pub(crate) kin: Kin,
 }
 
 /// Why a model gave no summary.
@@ -177,8 +183,8 @@ impl Summarised {
 
 /// Asks for a summary, one model after the other.
 pub(crate) async fn summarise(task: Task, progress: Progress) -> Option<Summarised> {
-    let Task { sketch, askings, budget, used, bill } = task;
-    let limits = Limits { budget, used, bill: Arc::clone(&bill), progress };
+    let Task { sketch, askings, budget, is_in_turn, used, bill } = task;
+    let limits = Limits { budget, is_in_turn, used, bill: Arc::clone(&bill), progress };
     let (mut last, mut is_odd, mut why) = (None, false, Vec::new());
     for Asking { model, tries, retry } in askings {
         match limits.ask(&model, tries, &retry).await {
@@ -203,6 +209,7 @@ pub(crate) async fn summarise(task: Task, progress: Progress) -> Option<Summaris
 /// What holds for every request of one compaction.
 struct Limits {
     budget: Budget,
+    is_in_turn: bool,
     used: Used,
     bill: SharedBill,
     progress: Progress,
@@ -264,7 +271,14 @@ impl Limits {
         let mut bill = lock(&self.bill);
         let mut used = self.used;
         used.add(&bill.used());
-        let (at_most, most) = now.permit(model, &self.budget, &used).map_err(|short| short.detail)?;
+        let own = now.permit(model, &self.budget, &used);
+        let decide = |budget: &Budget, all: &Used| {
+            let budget = if self.is_in_turn { *budget } else { budget.of_session() };
+            let permitted = own.and_then(|own| now.permit(model, &budget, all).map(|of_all| shorter(own, of_all)));
+            (permitted.as_ref().map_or(Bound::default(), |(at_most, _)| *at_most), permitted)
+        };
+        let permitted = self.progress.kin.claim(&self.progress.session, used, decide);
+        let (at_most, most) = permitted.map_err(|short| short.detail)?;
         model.name().clone_into(&mut bill.model);
         (bill.attempts, bill.under_way) = (bill.attempts + 1, Some(at_most));
         self.progress.bus.live(Live::SummaryAsked { model: model.name().to_owned(), attempt });
@@ -285,6 +299,11 @@ impl Limits {
         let (model, error) = (model.name().to_owned(), error.to_owned());
         self.progress.bus.live(Live::SummaryFailed { model, attempt, error, retry_ms });
     }
+}
+
+/// The one that allows the shorter reply.
+fn shorter(one: (Bound, Option<u32>), other: (Bound, Option<u32>)) -> (Bound, Option<u32>) {
+    if one.0.tokens <= other.0.tokens { one } else { other }
 }
 
 /// The model's words, if they are what was asked for.

@@ -8,6 +8,7 @@ use super::files;
 use super::instructions::{Instructions, Piece, instructions_note};
 use piton_core::branch;
 use piton_core::budget::dollars;
+use piton_core::call::{Outcome, Status};
 use piton_core::event::{Event, Given, GivenKind, Record, StepKind};
 use piton_core::ids::TimeMs;
 use piton_core::inquiry::planning;
@@ -19,7 +20,7 @@ use piton_core::tokens::estimate;
 use piton_core::turn::State;
 use piton_tools::files::Files;
 use piton_tools::ledger::{ExternalChange, FileLedger};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 /// What is said before the instructions that hold from the beginning.
@@ -28,6 +29,11 @@ const AT_START: &str = "Standing instructions of the user and of this project. K
 /// What is said before those of folders further down.
 const FURTHER_DOWN: &str =
     "Instructions for files in folders that you are working in now. They count for what lies there.";
+
+/// Files that a reminder names.
+const MOST_NAMED: usize = 20;
+/// So many times a file is read in the same words before the model is told of it.
+const READ_AGAIN: u32 = 3;
 
 /// What is added to an event, and what it is.
 #[derive(Debug, Default)]
@@ -55,6 +61,18 @@ pub(crate) struct Notes {
     instruction_bytes: usize,
     /// It was told of plan mode, and not yet that this is over.
     is_planning: bool,
+    /// What it has read, and how often in the same words.
+    reads: BTreeMap<PathBuf, Reads>,
+}
+
+/// How often a piece of a file was read.
+#[derive(Debug)]
+struct Reads {
+    /// A hash of what the model got of it.
+    text: blake3::Hash,
+    times: u32,
+    /// The model was told of it.
+    is_told: bool,
 }
 
 impl Notes {
@@ -74,6 +92,7 @@ impl Notes {
         match &record.event {
             Event::ContextGiven { items } => items.iter().for_each(|item| self.hear_of(item)),
             Event::CallSettled { outcome, .. } => {
+                self.hear_of_read(outcome);
                 self.touched.extend(outcome.files().map(|file| PathBuf::from(file.path)));
                 // Its outcome says so.
                 self.is_planning &= !planning::is_approved(outcome);
@@ -84,6 +103,7 @@ impl Notes {
                 self.searched.clear();
                 self.instruction_bytes = 0;
                 self.is_forgotten = true;
+                self.reads.clear();
             }
             Event::TurnStarted { .. } => {
                 self.told.clear();
@@ -102,6 +122,11 @@ impl Notes {
                 self.instruction_bytes += item.bytes;
                 self.given.insert(PathBuf::from(path));
             }
+            (GivenKind::ReadAgain, Some(path)) => {
+                if let Some(reads) = self.reads.get_mut(Path::new(path)) {
+                    reads.is_told = true;
+                }
+            }
             (GivenKind::Reference, Some(path)) => self.touched.push(PathBuf::from(path)),
             (kind @ (GivenKind::BudgetNear | GivenKind::StepsNear), _) => drop(self.told.insert(kind)),
             (kind @ GivenKind::PlanMode, _) => {
@@ -113,6 +138,23 @@ impl Notes {
                 self.is_planning = false;
             }
             (_, _) => {}
+        }
+    }
+
+    /// Counts what is read in the same words as before.
+    fn hear_of_read(&mut self, outcome: &Outcome) {
+        for file in outcome.files().filter(|_| outcome.status == Status::Ok) {
+            let path = Path::new(file.path);
+            // A change says what the file has become.
+            if outcome.metadata.get("after").is_some() || outcome.metadata.get("files").is_some() {
+                self.reads.remove(path);
+                continue;
+            }
+            let text = blake3::hash(outcome.text.as_bytes());
+            match self.reads.get_mut(path).filter(|reads| reads.text == text) {
+                Some(reads) => reads.times += 1,
+                None => drop(self.reads.insert(path.to_owned(), Reads { text, times: 1, is_told: false })),
+            }
         }
     }
 
@@ -158,6 +200,7 @@ impl Notes {
             self.further_down(instructions, workspace, files, &mut addition);
         }
         changed_files(&ledger.changes(files), workspace, &mut addition);
+        self.read_again(workspace, &mut addition);
         ended_tasks(session, &mut addition);
         self.budget_near(session, now_ms, &mut addition);
         self.steps_near(session, &mut addition);
@@ -234,6 +277,26 @@ impl Notes {
         }
     }
 
+    /// Files that the model reads over and over, though nothing in them changes.
+    fn read_again(&self, workspace: &Path, addition: &mut Addition) {
+        let again = self.reads.iter().filter(|(_, reads)| reads.times >= READ_AGAIN && !reads.is_told);
+        let again: Vec<&PathBuf> = again.map(|(path, _)| path).take(MOST_NAMED).collect();
+        if again.is_empty() {
+            return;
+        }
+        let lines: Vec<String> = again.iter().map(|path| format!("- {}", files::shown(path, workspace))).collect();
+        let text = format!(
+            "You have read this {READ_AGAIN} times, and it is the same each time. What you read before still holds:\n{}",
+            lines.join("\n")
+        );
+        let tokens = estimate(&text) / again.len() as u64;
+        addition.items.extend(again.iter().map(|path| Given {
+            path: Some(path.to_string_lossy().into_owned()),
+            ..Given::new(GivenKind::ReadAgain, tokens)
+        }));
+        addition.texts.push(text);
+    }
+
     /// Few steps are left.
     fn steps_near(&self, session: &State, addition: &mut Addition) {
         // The step that this is said with has not begun.
@@ -262,20 +325,18 @@ fn ended_tasks(session: &State, addition: &mut Addition) {
 
 /// Files that are not as the model saw them last.
 fn changed_files(changes: &[ExternalChange], workspace: &Path, addition: &mut Addition) {
-    /// More are counted only.
-    const NAMED: usize = 20;
     if changes.is_empty() {
         return;
     }
     let mut lines: Vec<String> = changes
         .iter()
-        .take(NAMED)
+        .take(MOST_NAMED)
         .map(|change| {
             let gone = if change.hash.is_none() { " (gone)" } else { "" };
             format!("- {}{gone}", files::shown(&change.path, workspace))
         })
         .collect();
-    if let Some(more) = changes.len().checked_sub(NAMED).filter(|more| *more > 0) {
+    if let Some(more) = changes.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
         lines.push(format!("- and {more} more"));
     }
     let text = format!(

@@ -212,7 +212,7 @@ impl Client {
                 Ok(Line::Hello { .. }) => {}
                 Err(error) => self.reply(id, not_understood(error))?,
             },
-            _ => match serde_json::from_value(value) {
+            _ => match Request::of_line(value) {
                 Ok(request) => self.ask(id, request)?,
                 Err(error) => self.reply(id, not_understood(error))?,
             },

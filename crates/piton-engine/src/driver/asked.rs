@@ -89,6 +89,7 @@ impl Driver {
                 let task = fork(at, asker, &self.context());
                 self.jobs.put_ready(Key::Side(SideJob::Fork), task);
             }
+            Request::Subagent { session, request } => self.ask_subagent(session, *request, asker),
             Request::Look {} => asker.tell(Reply::Seen(Box::new(self.services.bus.now()))),
             unknown => asker.refuse(EngineError::Unknown(format!("{unknown:?}"))),
         }
@@ -137,8 +138,10 @@ impl Driver {
         if prompt.delivery == When::Interrupt {
             self.cancel(Canceller::User);
         }
-        let called =
-            prompt.command.clone().map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None }));
+        let called = prompt
+            .command
+            .clone()
+            .map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None, made: 0, allows: Vec::new() }));
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
         self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery, called }, wait, asker });
     }
@@ -168,7 +171,6 @@ impl Driver {
 
     fn pause_for(&mut self, paused: bool, asker: &Asker) {
         self.pause(paused);
-        self.services.tree.nursery.ask_all(&if paused { Request::Pause {} } else { Request::Continue {} });
         asker.tell(Reply::State { paused });
     }
 
@@ -248,6 +250,28 @@ impl Driver {
                 }
                 Err(error) => asker.refuse(error),
             }
+        });
+    }
+
+    /// Passes on what is for one session of the tree. Which of the subagents lead to it, only they know.
+    fn ask_subagent(&mut self, session: SessionId, request: Request, asker: Asker) {
+        if session == *self.session.id() {
+            return self.obey(request, asker);
+        }
+        if !matches!(request, Request::Answer(_) | Request::Cancel {} | Request::Unqueue { .. }) {
+            return asker.refuse(EngineError::NotForSubagents);
+        }
+        let ways = self.services.tree.nursery.ask_towards(&session, request);
+        tokio::spawn(async move {
+            for mut asking in ways {
+                match asking.next().await {
+                    Ok(reply) => return asker.tell(reply),
+                    // It has ended meanwhile, or is not at work there.
+                    Err(EngineError::NotAtWork(_) | EngineError::Closed) => {}
+                    Err(error) => return asker.refuse(error),
+                }
+            }
+            asker.refuse(EngineError::NotAtWork(session));
         });
     }
 

@@ -2,7 +2,7 @@
 
 use crate::commands::Expanded;
 use crate::jobs::UserMessage;
-use piton_core::call::{Outcome, Status};
+use piton_core::call::{Outcome, Picture, Status};
 use piton_core::ids::CallId;
 use piton_core::message::Part;
 use piton_core::template::Piece;
@@ -10,6 +10,8 @@ use piton_core::template::Piece;
 /// A template on its way to words.
 pub(super) struct Filling {
     pieces: Vec<Piece>,
+    pictures: Vec<Picture>,
+    allows: Vec<String>,
     /// What the commands among them have printed, in order.
     printed: Vec<Outcome>,
     /// The one that runs.
@@ -30,7 +32,8 @@ pub(super) enum Want {
 
 impl Filling {
     pub(super) fn new(expanded: Expanded) -> Self {
-        Self { pieces: expanded.pieces, printed: Vec::new(), runs: None }
+        let Expanded { pieces, pictures, allows } = expanded;
+        Self { pieces, pictures, allows, printed: Vec::new(), runs: None }
     }
 
     pub(super) fn want(&self) -> Want {
@@ -90,12 +93,42 @@ impl Filling {
         }
     }
 
-    /// The words take the place of the command.
-    pub(super) fn fill(&self, message: &mut UserMessage) {
+    /// The words and pictures take the place of the command.
+    pub(super) fn fill(self, message: &mut UserMessage) {
         let (all, own) = self.words();
-        message.parts.insert(0, Part::text(all));
+        let picture = |Picture { media_type, data }| Part::Image { media_type, data };
+        let made: Vec<Part> = std::iter::once(Part::text(all)).chain(self.pictures.into_iter().map(picture)).collect();
         if let Some(called) = &mut message.called {
-            called.text = Some(own);
+            (called.text, called.made) = (Some(own), made.len());
+            called.allows = self.allows;
         }
+        message.parts.splice(0..0, made);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::Called;
+    use piton_core::event::Delivery;
+    use piton_core::ids::MessageId;
+
+    #[test]
+    fn what_a_command_makes_of_a_message_is_not_what_was_said() {
+        let called =
+            Called { name: "mcp__db__greet".into(), words: "Ann".into(), text: None, made: 0, allows: Vec::new() };
+        let mut message = UserMessage {
+            id: MessageId::from("msg_1"),
+            parts: vec![Part::note("beside")],
+            delivery: Delivery::FollowUp,
+            called: Some(Box::new(called)),
+        };
+        let picture = Picture { media_type: "image/png".into(), data: "AA==".into() };
+        let expanded =
+            Expanded { pieces: vec![Piece::Given("Hello Ann".into())], pictures: vec![picture], allows: Vec::new() };
+        Filling::new(expanded).fill(&mut message);
+        let image = Part::Image { media_type: "image/png".into(), data: "AA==".into() };
+        assert_eq!(message.parts, [Part::text("Hello Ann"), image, Part::note("beside")]);
+        assert_eq!(message.as_said(), [Part::text("/mcp__db__greet Ann"), Part::note("beside")]);
     }
 }

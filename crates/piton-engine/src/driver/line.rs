@@ -435,7 +435,8 @@ impl Driver {
         let is_pending = in_turn && self.next_settings.is_some();
         let displaced = self.next_settings.as_ref().unwrap_or(&self.services.settings).displaced_by(changed);
         let (now, later) = changed.split();
-        if let Some(mode) = now.mode.filter(|_| in_turn) {
+        // Those in the background work between turns, too.
+        if let Some(mode) = now.mode {
             let changed = Configure { mode: Some(mode), ..Configure::default() };
             self.services.tree.nursery.ask_all(&Request::Configure(changed));
         }

@@ -1,5 +1,5 @@
 //! The MCP servers of a session: started beside its first request, and stopped when it is left. Subagents share those of the
-//! session that they work for. What becomes of them is told as it changes.
+//! session that they work for, and run only those that their agents bring along. What becomes of them is told as it changes.
 
 use super::Driver;
 use crate::bus::Bus;
@@ -17,10 +17,10 @@ pub(super) type ServersWatched = Option<DropGuard>;
 impl Driver {
     /// Starts the servers, once the first request to a model is on its way: no request waits for one of them.
     pub(super) fn start_servers(&mut self) {
-        if self.servers_watched.is_some() || self.services.tree.kin.depth > 0 {
+        if self.servers_watched.is_some() {
             return;
         }
-        let Some(servers) = self.services.settings.tools.servers() else { return };
+        let Some(servers) = run_here(&self.services) else { return };
         let is_asking = |job: &Job| matches!(job, Job::CallModel { .. }) && self.jobs.has(job);
         if !self.session.wanted().iter().any(is_asking) {
             return;
@@ -36,6 +36,14 @@ impl Driver {
         let tools = self.services.settings.tools.clone();
         self.services.settings.tools = tools.with_used(self.memory.servers.used());
         self.offer_anew();
+    }
+}
+
+/// The servers that this session starts and stops.
+fn run_here(services: &Services) -> Option<&Arc<dyn Servers>> {
+    match services.tree.kin.depth {
+        0 => services.settings.tools.servers(),
+        _ => services.settings.own_servers.as_ref(),
     }
 }
 
@@ -58,7 +66,7 @@ async fn tell(servers: Arc<dyn Servers>, bus: Bus) {
 
 /// Stops them, whether they were started beside a request or by a call.
 pub(super) async fn close(services: &Services) {
-    if let Some(servers) = services.settings.tools.servers().filter(|_| services.tree.kin.depth == 0) {
+    if let Some(servers) = run_here(services) {
         servers.close().await;
     }
 }

@@ -39,7 +39,7 @@ impl Driver {
             false => "A background command that you wanted to be told of is over; see below.",
         };
         let parts = vec![Part::note(text.to_owned())];
-        self.record(Event::UserSpoke { message, parts, delivery: Delivery::FollowUp, typed: None });
+        self.record(Event::UserSpoke { message, parts, delivery: Delivery::FollowUp, typed: None, allows: Vec::new() });
     }
 
     /// Ends the subagents, and the commands that nobody wants to go on, where this process has worked on the session. What it only looked at stays

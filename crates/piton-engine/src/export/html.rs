@@ -17,8 +17,32 @@ const STYLE: &str = include_str!("page.css");
 
 /// Writes a story down; the title is the one in the list.
 pub fn write(story: &Story, title: &str, when: When<'_>) -> String {
+    write_tree((story, title), &[], when)
+}
+
+/// The same with the stories of its subagents behind it, and their titles.
+pub fn write_tree((story, title): (&Story, &str), subagents: &[(Story, String)], when: When<'_>) -> String {
+    let parts: String = std::iter::once(part(story, title, when))
+        .chain(subagents.iter().map(|(story, title)| part(story, &format!("Subagent: {title}"), when)))
+        .collect();
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n\
+         <body>\n{parts}<footer>A session of Piton</footer>\n</body>\n</html>\n",
+        title = escape(titled(story, title)),
+    )
+}
+
+fn titled<'t>(story: &'t Story, title: &'t str) -> &'t str {
+    if title.is_empty() { story.session().id.as_str() } else { title }
+}
+
+/// One session of the page.
+fn part(story: &Story, title: &str, when: When<'_>) -> String {
     let session = story.session();
-    let title = if title.is_empty() { session.id.as_str() } else { title };
+    let title = titled(story, title);
     let cost = session.cost_micros.map(|micros| format!("${}", budget::dollars(micros)));
     let model = Some(session.model.clone()).filter(|model| !model.is_empty());
     let count = |number: u32, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
@@ -31,13 +55,8 @@ pub fn write(story: &Story, title: &str, when: When<'_>) -> String {
     let body: String = story.blocks().filter(|block| !block.taken_back).map(|block| drawn(block, when)).collect();
     let rest = if session.busy { "<p class=\"aside\">Cut off here.</p>" } else { "" };
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n\
-         <body>\n<header><h1>{title}</h1><p class=\"facts\">{facts}</p><p class=\"facts\"><code>{folder}</code>\
-         <code>{id}</code></p></header>\n<main>\n{body}{rest}</main>\n\
-         <footer>A session of Piton</footer>\n</body>\n</html>\n",
+        "<header><h1>{title}</h1><p class=\"facts\">{facts}</p><p class=\"facts\"><code>{folder}</code>\
+         <code>{id}</code></p></header>\n<main>\n{body}{rest}</main>\n",
         title = escape(title),
         folder = escape(&session.workspace),
         id = escape(&session.id),

@@ -5,10 +5,12 @@
 //! ```
 //!
 //! The digest is that of all events as compact JSON, each ended by a line feed. So a file may be laid out anew by any
-//! tool, but not changed or cut.
+//! tool, but not changed or cut. A session with subagents has theirs behind its own as `"subagents"`, a list of such documents in
+//! which each stands behind its caller.
 
-use piton_core::event::{Event, Record};
+use piton_core::event::{Event, Origin, Record};
 use piton_core::hidden::is_hidden;
+use piton_core::ids::SessionId;
 use piton_core::turn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,20 +58,37 @@ struct Document {
     redacted: usize,
     digest: String,
     events: Vec<Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    subagents: Vec<Document>,
 }
 
 /// Writes a session down; `redacted` says how many secrets are missing from its events.
 pub fn write(records: &[Record], title: &str, redacted: usize) -> Result<String, serde_json::Error> {
+    write_tree((records, title), &[], redacted)
+}
+
+/// The same with its subagents, each behind its caller: their events and titles.
+pub fn write_tree(
+    (records, title): (&[Record], &str),
+    subagents: &[(Vec<Record>, String)],
+    redacted: usize,
+) -> Result<String, serde_json::Error> {
     let events = records.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
     let lines = events.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
     let session = turn::State::fold(records).id().to_string();
     let digest = digest(&events)?;
-    let head =
-        Document { piton_export: FORMAT, session, title: title.to_owned(), redacted, digest, events: Vec::new() };
+    let (title, events, none) = (title.to_owned(), Vec::new(), Vec::new());
+    let head = Document { piton_export: FORMAT, session, title, redacted, digest, events, subagents: none };
     // One event a line, so that two exports can be compared.
     let head = serde_json::to_string(&head)?;
     let head = head.strip_suffix("]}").unwrap_or(&head);
-    Ok(plain(&format!("{head}\n{}\n]}}\n", lines.join(",\n"))))
+    let below: Vec<String> =
+        subagents.iter().map(|(records, title)| write(records, title, 0)).collect::<Result<_, _>>()?;
+    let below = match below.is_empty() {
+        true => String::new(),
+        false => format!(",\"subagents\":[\n{}]", below.join(",")),
+    };
+    Ok(plain(&format!("{head}\n{}\n]{below}}}\n", lines.join(",\n"))))
 }
 
 /// The same JSON, with characters that a person would not see written as `\u202e`: they stand in strings only.
@@ -88,8 +107,13 @@ fn plain(json: &str) -> String {
     plain
 }
 
-/// Reads one back, and checks that it is whole and unchanged.
+/// Reads one back without its subagents, and checks that it is whole and unchanged.
 pub fn read(text: &str) -> Result<Vec<Record>, NotAnExport> {
+    Ok(read_tree(text)?.swap_remove(0))
+}
+
+/// Reads one back with its subagents, the session first and each behind its caller.
+pub fn read_tree(text: &str) -> Result<Vec<Vec<Record>>, NotAnExport> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let begins_like_one = text.trim_start().starts_with('{');
         if error.is_eof() && begins_like_one {
@@ -103,7 +127,32 @@ pub fn read(text: &str) -> Result<Vec<Record>, NotAnExport> {
         Some(found) if found > u64::from(FORMAT) => return Err(NotAnExport::Newer { found }),
         Some(_) => {}
     }
-    let document: Document = serde_json::from_value(value).map_err(|error| NotAnExport::Foreign(error.to_string()))?;
+    let mut root: Document = serde_json::from_value(value).map_err(|error| NotAnExport::Foreign(error.to_string()))?;
+    let below = std::mem::take(&mut root.subagents);
+    let all: Vec<Vec<Record>> = std::iter::once(root).chain(below).map(events_of).collect::<Result<_, _>>()?;
+    for (at, records) in all.iter().enumerate().skip(1) {
+        let called = all[..at].iter().flatten().find_map(|record| match (&record.event, started(records)) {
+            (Event::Delegated { call, child, .. }, Some((id, Some(by)))) => {
+                (child == id && by.call.as_ref() == Some(call)).then_some(())
+            }
+            _ => None,
+        });
+        if called.is_none() {
+            return Err(NotAnExport::NoSession("no session before it has called a subagent".to_owned()));
+        }
+    }
+    Ok(all)
+}
+
+/// The id of a session, and where it comes from.
+fn started(records: &[Record]) -> Option<(&SessionId, Option<&Origin>)> {
+    match &records.first()?.event {
+        Event::SessionStarted { session, parent, .. } => Some((session, parent.as_ref())),
+        _ => None,
+    }
+}
+
+fn events_of(document: Document) -> Result<Vec<Record>, NotAnExport> {
     let found = digest(&document.events).map_err(|error| NotAnExport::Foreign(error.to_string()))?;
     if found != document.digest {
         return Err(NotAnExport::Changed);

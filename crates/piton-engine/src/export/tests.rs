@@ -30,6 +30,7 @@ fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answere
             parts: vec![Part::text(asked)],
             delivery: Delivery::Steer,
             typed: None,
+            allows: Vec::new(),
         },
         Event::TurnStarted {
             turn: 1,
@@ -330,4 +331,12 @@ fn a_summary_that_was_paid_for_is_part_of_the_cost() {
     let last = records.last().unwrap();
     records.push(Record { seq: last.seq + 1, at_ms: last.at_ms, event });
     assert_eq!(Story::of(&records).session().cost_micros, Some(before + 70));
+}
+
+#[test]
+fn a_session_that_no_other_has_called_is_no_subagent_of_an_export() {
+    let records = plain();
+    let text =
+        json::write_tree((&records, "root"), &[(records.clone(), "other".to_owned())], 0).expect("our own types");
+    assert!(matches!(json::read_tree(&text), Err(json::NotAnExport::NoSession(_))), "{text}");
 }

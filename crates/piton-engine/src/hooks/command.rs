@@ -12,9 +12,11 @@ use piton_core::call::Outcome;
 use piton_core::event::{Subject, Trigger, TurnEnd};
 use piton_core::message::{Message, ToolCall};
 use piton_core::question::Decision;
+use piton_core::todo::{self, TodoStatus};
 use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -24,7 +26,12 @@ pub struct CommandHook {
     name: String,
     env: Env,
     has_run: AtomicBool,
+    /// Why it must not run now, where it says so.
+    guard: Option<Guard>,
 }
+
+/// Looks, before each run of a hook, whether there is a reason against it. May block its thread.
+pub(crate) type Guard = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// What a command's end came to.
 enum Said {
@@ -39,7 +46,13 @@ enum Said {
 impl CommandHook {
     /// A hook that runs this command with this environment and nothing else in it.
     pub fn new(handler: Handler, env: Env) -> Self {
-        Self { name: handler.summary(), handler, env, has_run: AtomicBool::new(false) }
+        Self { name: handler.summary(), handler, env, has_run: AtomicBool::new(false), guard: None }
+    }
+
+    /// The same, and before each run this is asked.
+    pub(crate) fn guarded(mut self, guard: Option<Guard>) -> Self {
+        self.guard = guard;
+        self
     }
 
     /// Runs the command, if it is for this. `names`: what its matcher is compared with.
@@ -56,6 +69,11 @@ impl CommandHook {
     }
 
     async fn tell(&self, event: HookEvent, cx: &HookContext, more: Value) -> HookResult<Option<Said>> {
+        if let Some(guard) = self.guard.clone()
+            && let Some(why) = tokio::task::spawn_blocking(move || guard()).await?
+        {
+            return Err(HookError(why));
+        }
         let input = wire::common(event, cx, more).to_string();
         let command = self.command(&cx.workspace);
         if self.handler.is_async {
@@ -113,6 +131,35 @@ impl CommandHook {
             };
         }
         Ok(said)
+    }
+}
+
+impl CommandHook {
+    /// Runs the command for each todo that a call adds to the list, or marks as done. One that it refuses keeps the list as it is.
+    async fn before_todos(&self, cx: &HookContext, call: &ToolCall) -> HookResult<CallChange> {
+        let is_new = self.handler.event == HookEvent::TaskCreated;
+        let mut change = CallChange::default();
+        for (at, item) in piton_tools::todo::asked_for(call).into_iter().enumerate() {
+            let known = cx.todos.iter().find(|known| known.text == item.text);
+            let is_meant = match is_new {
+                true => known.is_none(),
+                false => item.status == TodoStatus::Done && known.is_none_or(|known| known.status != TodoStatus::Done),
+            };
+            if !is_meant {
+                continue;
+            }
+            let more = json!({"task_id": (at + 1).to_string(), "task_subject": item.text});
+            let (words, blocked, _) = words(self.ask(self.handler.event, &[], cx, more).await?);
+            change.words.notes.extend(words.notes);
+            change.words.remark = change.words.remark.or(words.remark);
+            change.words.stop = change.words.stop.or(words.stop);
+            if let Some(reason) = blocked {
+                let what = if is_new { "cannot be added" } else { "is not done" };
+                change.verdict = Some(HookVerdict::Refuse(format!("\"{}\" {what}: {reason}", item.text)));
+                break;
+            }
+        }
+        Ok(change)
     }
 }
 
@@ -258,6 +305,9 @@ impl Hook for CommandHook {
     }
 
     fn concerns(&self, tool: &str) -> bool {
+        if matches!(self.handler.event, HookEvent::TaskCreated | HookEvent::TaskCompleted) {
+            return tool == todo::TOOL;
+        }
         let names = [&[wire::tool_name(tool), tool][..], wire::also_called(tool)].concat();
         self.handler.event == HookEvent::Notification || self.handler.matcher.is_for(&names)
     }
@@ -295,6 +345,9 @@ impl Hook for CommandHook {
     }
 
     async fn before_tool_call(&self, cx: &HookContext, call: &ToolCall) -> HookResult<CallChange> {
+        if self.handler.event != HookEvent::PreToolUse {
+            return self.before_todos(cx, call).await;
+        }
         let said = self.ask_about(HookEvent::PreToolUse, call, cx, json!({})).await?;
         let is_approved = matches!(&said, Some(Said::Json(answer)) if answer.decision == Some(json!("approve")));
         let (words, blocked, specific) = words(said);

@@ -39,6 +39,16 @@ impl Handler {
         self
     }
 
+    /// This, as it holds in an agent's file: there `Stop` is the end of the agent's work, also where another called it.
+    pub fn of_agent(self) -> Vec<Self> {
+        let called = (self.event == HookEvent::Stop).then(|| Self {
+            event: HookEvent::SubagentStop,
+            matcher: Matcher::All,
+            ..self.clone()
+        });
+        std::iter::once(self).chain(called).collect()
+    }
+
     /// The event and the command, in one line.
     pub fn summary(&self) -> String {
         let args = self.args.as_ref().map(|args| format!(" {}", args.join(" "))).unwrap_or_default();
@@ -60,6 +70,8 @@ pub(super) enum HookEvent {
     StopFailure,
     SubagentStart,
     SubagentStop,
+    TaskCreated,
+    TaskCompleted,
     PreCompact,
     PostCompact,
     SessionEnd,
@@ -72,7 +84,7 @@ pub(super) enum HookEvent {
 }
 
 impl HookEvent {
-    pub(super) const ALL: [(&'static str, Self, HookPoint); 20] = [
+    pub(super) const ALL: [(&'static str, Self, HookPoint); 22] = [
         ("SessionStart", Self::SessionStart, HookPoint::SessionStart),
         ("UserPromptSubmit", Self::UserPromptSubmit, HookPoint::Prompt),
         ("PreToolUse", Self::PreToolUse, HookPoint::BeforeTool),
@@ -84,6 +96,8 @@ impl HookEvent {
         ("StopFailure", Self::StopFailure, HookPoint::Turn),
         ("SubagentStart", Self::SubagentStart, HookPoint::SessionStart),
         ("SubagentStop", Self::SubagentStop, HookPoint::Stop),
+        ("TaskCreated", Self::TaskCreated, HookPoint::BeforeTool),
+        ("TaskCompleted", Self::TaskCompleted, HookPoint::BeforeTool),
         ("PreCompact", Self::PreCompact, HookPoint::BeforeCompaction),
         ("PostCompact", Self::PostCompact, HookPoint::Compacted),
         ("SessionEnd", Self::SessionEnd, HookPoint::SessionEnd),
@@ -112,6 +126,8 @@ impl HookEvent {
             | Self::PostToolUse
             | Self::PostToolUseFailure
             | Self::StopFailure
+            | Self::TaskCreated
+            | Self::TaskCompleted
             | Self::PreCompact
             | Self::PostCompact
             | Self::BeforeModel

@@ -153,6 +153,14 @@ impl Hooks {
         Self { entries, points, watched }
     }
 
+    /// Goes by these from here on. What is known of one that stays is kept.
+    pub(crate) fn renew(&mut self, hooks: &[Arc<dyn Hook>]) {
+        let known = |hook: &Arc<dyn Hook>| self.entries.iter().find(|entry| Arc::ptr_eq(&entry.hook, hook)).cloned();
+        let own = hooks.iter().map(|hook| known(hook).unwrap_or_else(|| Entry::new(hook, false)));
+        let inherited = self.entries.iter().filter(|entry| entry.is_inherited).cloned();
+        *self = Self::of(own.chain(inherited).collect(), Arc::clone(&self.watched));
+    }
+
     /// With these besides, for the turn that another process began. Where one of our own has the name, that one counts.
     pub(crate) fn inherit(&mut self, hooks: &[Arc<dyn Hook>]) {
         let is_new = |hook: &&Arc<dyn Hook>| self.entries.iter().all(|own| own.hook.name() != hook.name());
@@ -341,6 +349,7 @@ impl Hooks {
             let (cx, stop) = (Arc::clone(cx), Stop { text: text.to_owned(), rounds });
             let asked = move |hook: Arc<dyn Hook>| async move { hook.on_stop(&cx, &stop).await };
             let Some(StopChange { send_back, evidence, words }) = entry.ask(&mut gated, asked).await else { continue };
+            let remark = words.remark.clone();
             gated.take(words);
             if let Some(run) = gated.runs.last_mut() {
                 run.evidence = evidence;
@@ -348,7 +357,7 @@ impl Hooks {
             let Some(reason) = send_back.filter(|_| gated.stopped.is_none()) else { continue };
             if rounds >= entry.hook.stop_rounds() {
                 gated.did("gave up");
-                gated.stopped = Some(gave_up(entry.hook.name(), &reason, rounds));
+                gated.stopped = Some(gave_up(&*entry.hook, remark, &reason, rounds));
                 return gated;
             }
             gated.did("sent the model back to work");
@@ -517,13 +526,11 @@ fn milliseconds(span: Duration) -> u64 {
 }
 
 /// Why the model was not sent back once more.
-fn gave_up(hook: &str, reason: &str, rounds: usize) -> String {
-    let first = reason.lines().next().unwrap_or_default().trim_end_matches('.');
+fn gave_up(hook: &dyn Hook, remark: Option<String>, reason: &str, rounds: usize) -> String {
     let times = if rounds == 1 { "once".to_owned() } else { format!("{rounds} times") };
-    // A check's words begin with its command, and its name ends with it.
-    let said = match hook.strip_prefix("check ").and_then(|command| first.strip_prefix(command)) {
-        Some(words) => format!("{hook}{words}"),
-        None => format!("{hook}: {first}"),
+    let said = match (hook.demand(), remark) {
+        (Some(Demand::Check { .. }), Some(remark)) => format!("{} {remark}", hook.name()),
+        _ => format!("{}: {}", hook.name(), reason.lines().next().unwrap_or_default().trim_end_matches('.')),
     };
     format!("{said} (the model was sent back {times})")
 }

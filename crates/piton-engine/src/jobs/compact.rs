@@ -6,6 +6,7 @@
 
 use super::{JobContext, Step, Task};
 use crate::compaction::{self, CompactError, Next, Progress, SharedBill, Summarised};
+use crate::firewall::clean_frame;
 use piton_core::budget::Short;
 use piton_core::client::{Compact, Compacted};
 use piton_core::event::{Event, Trigger, Why};
@@ -42,7 +43,13 @@ pub(super) fn take_up(trigger: Trigger, cx: &mut JobContext<'_>) -> Step {
 fn summary_task(trigger: Trigger, asked: compaction::Task, cx: &JobContext<'_>) -> Task {
     let (cut_bill, broken_bill) = (Arc::clone(&asked.bill), Arc::clone(&asked.bill));
     let bill = Arc::clone(&asked.bill);
-    let progress = Progress { world: cx.services.world.clone(), bus: cx.services.bus.clone(), step: cx.session.step() };
+    let progress = Progress {
+        world: cx.services.world.clone(),
+        bus: cx.services.bus.clone(),
+        step: cx.session.step(),
+        session: cx.session.id().clone(),
+        kin: cx.services.tree.kin.clone(),
+    };
     let span = tracing::info_span!(target: "piton", "model_call", summary = true);
     let task = Task::new(compaction::summarise(asked, progress).instrument(span), move |done, cx| match done {
         Some(done) => vec![summarised(done, cx)],
@@ -69,6 +76,7 @@ fn measured(mut asked: Box<compaction::Task>, cx: &mut JobContext<'_>) -> Box<co
     let prompts = &mut cx.memory.prompts;
     for asking in &mut asked.askings {
         for tried in &mut asking.tries {
+            clean_frame(&mut tried.request, &cx.services.firewall);
             let (messages, is_own) = (&tried.request.messages, tried.is_own_prefix);
             tried.estimate = prompts.estimate_summary(cx.session, &frame, &*asking.model, messages, is_own);
         }

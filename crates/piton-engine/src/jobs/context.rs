@@ -5,7 +5,7 @@ use crate::agents::Agent;
 use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction;
-use crate::context::{Instructions, Notes, ServerNotes};
+use crate::context::{EntryNotes, Instructions, Notes, ServerNotes};
 use crate::delegate::Nursery;
 use crate::elicit::Elicitations;
 use crate::family::Kin;
@@ -86,6 +86,7 @@ pub(crate) struct Memory {
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
     pub(crate) servers: ServerNotes,
+    pub(crate) entries: EntryNotes,
     pub(crate) frames: Frames,
     /// How long the last snapshot took: a short one is taken without switching to another thread and back.
     pub(crate) snapshot_took: Duration,
@@ -129,6 +130,7 @@ impl Services {
     pub(crate) fn take(&mut self, mut settings: Settings) {
         know_settings(&self.firewall, &settings);
         clean_system(&mut settings, &self.firewall);
+        self.hooks.renew(&own_hooks(&settings));
         self.settings = settings;
     }
 
@@ -192,6 +194,7 @@ impl Services {
             model: model.to_owned(),
             unasked: unasked(settings, frames.own()),
             subagent: settings.subagent.clone(),
+            todos: session.todo().items().to_vec(),
         })
     }
 }
@@ -202,6 +205,7 @@ impl Memory {
             prompts,
             notes,
             servers: ServerNotes::of(session),
+            entries: EntryNotes::default(),
             frames: Frames::of(settings, session),
             snapshot_took: Duration::MAX,
             leaves_when_answered: false,
@@ -275,7 +279,9 @@ impl JobContext<'_> {
 /// Those that are asked in a session like this one.
 fn own_hooks(settings: &Settings) -> Vec<Arc<dyn Hook>> {
     let is_subagent = settings.subagent.is_some();
-    settings.hooks.iter().filter(|hook| hook.serves(is_subagent)).cloned().collect()
+    let agent = settings.subagent.as_ref().unwrap_or(&settings.agent.name);
+    let of_agent = settings.agent_parts.get(agent).map_or(&[][..], |parts| &parts.hooks);
+    settings.hooks.iter().chain(of_agent).filter(|hook| hook.serves(is_subagent)).cloned().collect()
 }
 
 /// The system prompt and the agent's words are sent, and are in no event.

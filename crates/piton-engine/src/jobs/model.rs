@@ -7,6 +7,7 @@
 use super::{JobContext, Step, Task};
 use crate::bus::Bus;
 use crate::family::Kin;
+use crate::firewall::clean_frame;
 use crate::hooks::{HookContext, Hooks, WatchedEvent};
 use crate::partial::{self, Partial};
 use crate::prompt::Permit;
@@ -102,6 +103,7 @@ pub(super) fn take_up(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Step 
     let mut request = request::build(cx.session, cx.frame(), name);
     request.max_output_tokens = most;
     request::without_pictures(&mut request, model.limits().images);
+    clean_frame(&mut request, &cx.services.firewall);
     let partial = Arc::new(Mutex::new(Partial::new(step, attempt, Some(partial_file(cx)))));
     let (hooks, recorded) = (&cx.services.hooks, CancellationToken::new());
     let said = Said {

@@ -16,6 +16,7 @@ pub(crate) fn plan(direction: Direction, turns: u32, scope: Scope, asker: Asker,
     let snapshots = cx.services.settings.snapshots.clone();
     let work = async move {
         let planned = match stored.records().await {
+            Ok(_) if !session.is_at_rest() => Err(RewindError::MidTurn),
             Ok(records) => {
                 let plan = move || rewind::plan(&records, &session, snapshots.as_deref(), direction, turns, scope);
                 rewind::blocking(plan).await

@@ -32,7 +32,7 @@ pub(crate) struct UserMessage {
     pub(crate) id: MessageId,
     pub(crate) parts: Vec<Part>,
     pub(crate) delivery: Delivery,
-    /// The command that makes the first part.
+    /// The command that makes the first parts.
     pub(crate) called: Option<Box<Called>>,
 }
 
@@ -45,7 +45,7 @@ impl UserMessage {
     /// Its parts as they were typed, whatever a command makes of them.
     pub(crate) fn as_said(&self) -> Vec<Part> {
         let typed = self.called.as_ref().map(|called| Part::text(called.typed()));
-        let made = usize::from(self.called.as_ref().is_some_and(|called| called.text.is_some()));
+        let made = self.called.as_ref().map_or(0, |called| called.made);
         typed.into_iter().chain(self.parts.iter().skip(made).cloned()).collect()
     }
 }
@@ -58,6 +58,10 @@ pub(crate) struct Called {
     pub(crate) words: String,
     /// What its template says itself, without what its commands print, once it has made words: in it alone `@` refers to files.
     pub(crate) text: Option<String>,
+    /// How many parts it has made.
+    pub(crate) made: usize,
+    /// What it allows until its turn ends, as rules, once it has made words.
+    pub(crate) allows: Vec<String>,
 }
 
 impl Called {
@@ -195,10 +199,11 @@ impl Reader {
     fn read_now(self, message: UserMessage, resources: Resolved) -> Vec<Event> {
         let UserMessage { id: message, parts: said, delivery, called } = message;
         let typed = called.as_ref().map(|called| called.typed());
+        let allows = called.as_ref().map(|called| called.allows.clone()).unwrap_or_default();
         let own = called.and_then(|called| called.text).map(|text| vec![Part::text(text)]);
         let own = own.as_ref().unwrap_or(&said);
         if !self.is_new_here && !refers(own) {
-            return vec![Event::UserSpoke { message, parts: said, delivery, typed }];
+            return vec![Event::UserSpoke { message, parts: said, delivery, typed, allows }];
         }
         let start = Notes::at_start(
             self.environment.as_deref(),
@@ -210,7 +215,7 @@ impl Reader {
         let items: Vec<Given> = [start.items.clone(), found.items, resources.items].concat();
         let given = (!items.is_empty()).then_some(Event::ContextGiven { items });
         let parts = start.parts().chain(said).chain(found.parts).chain(resources.parts).collect();
-        given.into_iter().chain([Event::UserSpoke { message, parts, delivery, typed }]).collect()
+        given.into_iter().chain([Event::UserSpoke { message, parts, delivery, typed, allows }]).collect()
     }
 }
 

@@ -22,6 +22,11 @@ pub(crate) fn with_reminders(event: Event, cx: &mut JobContext<'_>) -> Vec<Event
     {
         addition.add_one(GivenKind::Servers, text);
     }
+    if let Some(changed) = services.settings.entries_changed.as_ref().filter(|_| kind != StepKind::WrapUp)
+        && let Some(text) = cx.memory.entries.news(changed, cx.session)
+    {
+        addition.add_one(GivenKind::EntriesChanged, text);
+    }
     let note = addition.behind(note);
     let items = addition.items;
     let given = (!items.is_empty()).then_some(Event::ContextGiven { items });

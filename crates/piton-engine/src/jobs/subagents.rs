@@ -127,6 +127,7 @@ pub(super) fn delegation(call: &ToolCall, cx: &JobContext<'_>) -> Option<Arc<dyn
 fn order(call: &CallId, work: BackgroundAgent, run_by: Option<Arc<Agent>>, cx: &JobContext<'_>) -> Order {
     let Services { settings, tree, bus, .. } = cx.services;
     let left = tree.kin.left(&work.session);
+    let mode = if cx.session.is_in_turn() { cx.session.policy().mode } else { settings.policy.mode };
     let BackgroundAgent { session, goes_on, agent, title, prompt, model, worktree } = work;
     Order {
         parent: Origin { session: cx.session.id().clone(), seq: bus.now().seq, call: Some(call.clone()) },
@@ -137,7 +138,7 @@ fn order(call: &CallId, work: BackgroundAgent, run_by: Option<Arc<Agent>>, cx: &
         prompt,
         run_by,
         model,
-        caller: Caller { settings: settings.clone(), mode: cx.session.policy().mode, left },
+        caller: Caller { settings: settings.clone(), mode, left },
         workspace: PathBuf::from(cx.session.workspace()),
         worktree,
         kin: tree.kin.child(),

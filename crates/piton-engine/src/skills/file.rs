@@ -4,10 +4,9 @@
 //! might not take: whoever wrote it for another program shall be able to use it here. How it should be, [`super::validate`] says.
 
 use super::{Fork, Skill};
-use crate::agents::file::ours;
 use crate::front_matter::{self, line, list, located, word};
+use crate::tool_names::allowed;
 use piton_core::hidden;
-use piton_core::permission::{Action, Rule};
 use piton_core::template;
 use piton_tools::skill;
 use piton_tools::subagent::GENERAL;
@@ -151,16 +150,6 @@ fn known(field: &str, value: &Value, skill: &mut Skill, parts: &mut Parts) -> Re
 fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || "-_.:".contains(c);
     !name.is_empty() && name.chars().count() <= NAME_CHARS && name.chars().all(fits)
-}
-
-/// What a tool of `allowed-tools` is as rules. `None`: nothing that is allowed here; all tools at once are not.
-fn allowed(said: &str) -> Option<Vec<String>> {
-    let names = match said.contains('(') || ["Read", "Edit", "read", "edit"].contains(&said) {
-        true => vec![said.to_owned()],
-        false => ours(said),
-    };
-    let rule = |name: &String| Rule::parse(name, Action::Allow).ok().filter(|rule| !rule.tool.contains('*'));
-    names.iter().map(|name| rule(name).map(|rule| rule.to_string())).collect()
 }
 
 /// Agents that come with Claude Code have other names there.

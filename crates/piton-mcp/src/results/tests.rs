@@ -29,6 +29,14 @@ fn a_structured_result_is_checked() {
 }
 
 #[test]
+fn a_large_structured_result_is_on_record_once() {
+    let of = |bytes: usize| told(&json!({"content": [], "structuredContent": {"s": "x".repeat(bytes)}}), None);
+    assert!(of(1_000).metadata["structured"].is_object());
+    let large = of(1_000_000);
+    assert!(large.metadata.get("structured").is_none() && large.text.len() > 1_000_000);
+}
+
+#[test]
 fn pictures_are_shown_and_what_is_none_is_kept() {
     let result = json!({"content": [
         {"type": "image", "data": DOT, "mimeType": "image/png"},

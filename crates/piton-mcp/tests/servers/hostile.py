@@ -170,6 +170,31 @@ elif what == "never_ends":
     serve(good, call)
     time.sleep(1_000)
 
+elif what == "says_401":
+    def call(id, name, arguments, params):
+        if arguments.get("word") == "fail":
+            fail(id, -32000, "upstream: HTTP 401, OAuth authorization required")
+        else:
+            echo(id, name, arguments, params)
+    serve(good, call)
+
+elif what == "malformed_url":
+    def call(id, name, arguments, params):
+        send({"jsonrpc": "2.0", "id": id, "error": {"code": -32042, "message": "open it first", "data": {
+            "elicitations": [{"mode": "url", "url": 7}]}}})
+    serve(good, call)
+
+elif what == "lingers":
+    # Closes its output in a call and lives on.
+    def call(id, name, arguments, params):
+        if arguments.get("word") != "linger":
+            return echo(id, name, arguments, params)
+        os.dup2(os.open("/dev/null", os.O_WRONLY), 1)
+        time.sleep(1_000)
+    with open(file, "a") as pids:
+        pids.write(f"{os.getpid()} ")
+    serve(good, call)
+
 elif what == "progress":
     # Takes longer than its time-out in all, and never as long without a sign of life.
     def call(id, name, arguments, params):
@@ -201,7 +226,8 @@ elif what == "environment":
         reply(id, text(" ".join(sorted(name for name in os.environ))))
     serve(good, call)
 
-elif what == "pages":
+elif what in ("pages", "fat_pages"):
+    more = "d" * 3_000_000 if what == "fat_pages" else ""
     for message in messages():
         method, id, params = message.get("method"), message.get("id"), message.get("params") or {}
         if method == "initialize":
@@ -209,7 +235,7 @@ elif what == "pages":
                        "serverInfo": {"name": "pages", "version": "1"}})
         elif method == "tools/list":
             page = int(params.get("cursor") or 0)
-            reply(id, {"tools": [tool(f"t{page}")], "nextCursor": str(page + 1)})
+            reply(id, {"tools": [tool(f"t{page}", more)], "nextCursor": str(page + 1)})
         elif id is not None:
             fail(id, -32601, "unknown method")
 

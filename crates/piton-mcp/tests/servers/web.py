@@ -1,11 +1,12 @@
 """An MCP server over streamable HTTP, with its own authorization server beside it: `web.py [WHAT...]`. Prints its port.
 
 WHAT: `login` (wants a token), `short` (tokens end at once), `rejects` (tokens are never renewed), `redirects`,
-`steps` (one tool wants more scopes), `hangs_up` (drops the connection in a call), `html`.
+`steps` (one tool wants more scopes), `hangs_up` (drops the connection in a call), `html`, `sse` (speaks the transport of 2024-11-05).
 """
 import base64
 import hashlib
 import json
+import queue
 import sys
 import threading
 import urllib.parse
@@ -14,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 what = set(sys.argv[1:])
 codes, tokens, refresh_tokens, log = {}, {}, {}, []
 lock = threading.Lock()
+answers = queue.Queue()
 
 
 def origin():
@@ -60,8 +62,25 @@ class Handler(BaseHTTPRequestHandler):
             if "denies" in what:
                 back = {"error": "access_denied", "error_description": "no \x1b[31mway", "state": query["state"]}
             self.answer(302, Location=query["redirect_uri"] + "?" + urllib.parse.urlencode(back))
+        elif url.path == "/mcp" and "sse" in what:
+            self.events()
         else:
             self.answer(405)
+
+    def events(self):
+        """The stream of the old transport: answers come here, whatever is posted beside it."""
+        if self.headers.get("Authorization", "").removeprefix("Bearer ") not in tokens:
+            return self.answer(401, {"error": "no"})
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(b"event: endpoint\ndata: /mcp\n\n")
+        self.close_connection = True
+        try:
+            while True:
+                self.wfile.write(b"event: message\ndata: " + json.dumps(answers.get()).encode() + b"\n\n")
+        except OSError:
+            pass
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -130,6 +149,9 @@ class Handler(BaseHTTPRequestHandler):
             result = {"content": [{"type": "text", "text": "from the web, " + self.headers.get("X-Own", "without a header")}]}
         else:
             return self.answer(200, {"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown method"}})
+        if "sse" in what:
+            answers.put({"jsonrpc": "2.0", "id": id, "result": result})
+            return self.answer(202)
         self.answer(200, {"jsonrpc": "2.0", "id": id, "result": result})
 
 

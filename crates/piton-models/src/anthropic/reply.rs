@@ -67,11 +67,7 @@ impl Protocol for AnthropicReply {
             "message_stop" => self.is_stopped = true,
             "error" => return Err(errors::from_stream(value.get("error").unwrap_or(&value)).into()),
             // `ping`, and whatever is invented next.
-            _ => {
-                if let Some(error) = value.get("error").filter(|error| error.is_object()) {
-                    return Err(errors::from_stream(error).into());
-                }
-            }
+            _ => errors::check_stream(&value)?,
         }
         Ok(deltas)
     }
@@ -125,14 +121,12 @@ impl Protocol for AnthropicReply {
         if !self.is_output_counted {
             self.counts.shift_remove("output_tokens");
         }
-        let draft = std::mem::take(&mut self.draft);
+        let reply = std::mem::take(&mut self.draft).into_reply(finish);
         Ok(Reply {
-            finish: draft.settle(finish),
-            parts: draft.into_parts(),
             finish_raw: self.stop_reason.take(),
             usage: usage(&Value::Object(std::mem::take(&mut self.counts))),
             response_id: self.response_id.take(),
-            warnings: Vec::new(),
+            ..reply
         })
     }
 }

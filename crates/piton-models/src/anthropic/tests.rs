@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::protocol::Protocol;
-use crate::samples::event as sse;
+use crate::samples::{event as sse, message, request_without_tools as request};
 use expect_test::expect;
 use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::message::{Message, Part, Role, ToolCall};
@@ -10,10 +10,6 @@ use piton_core::model::Request;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
-
-fn message(role: Role, parts: Vec<Part>) -> Arc<Message> {
-    Arc::new(Message::new(role, parts))
-}
 
 fn call(id: &str, provider_id: &str, raw: &str) -> Part {
     Part::ToolCall(ToolCall {
@@ -24,18 +20,6 @@ fn call(id: &str, provider_id: &str, raw: &str) -> Part {
         input: CallInput::parse(raw),
         opaque: None,
     })
-}
-
-fn request(messages: Vec<Arc<Message>>) -> Request {
-    Request {
-        session: "ses_1".into(),
-        model: "m".into(),
-        system: "sys".into(),
-        tools: Arc::new([]),
-        may_call: true,
-        messages,
-        max_output_tokens: None,
-    }
 }
 
 fn conversation() -> Vec<Arc<Message>> {

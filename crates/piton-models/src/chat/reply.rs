@@ -84,16 +84,9 @@ impl Protocol for ChatReply {
         let named = finish_raw.as_deref().map_or(FinishReason::Other, finish_reason);
         let finish = if self.is_refused { FinishReason::ContentFilter } else { named };
         self.attach_details();
-        self.attach_sources();
-        let draft = std::mem::take(&mut self.draft);
-        Ok(Reply {
-            finish: draft.settle(finish),
-            parts: draft.into_parts(),
-            finish_raw,
-            usage: self.usage,
-            response_id: self.response_id.take(),
-            warnings: Vec::new(),
-        })
+        self.draft.attach_sources(std::mem::take(&mut self.sources));
+        let reply = std::mem::take(&mut self.draft).into_reply(finish);
+        Ok(Reply { finish_raw, usage: self.usage, response_id: self.response_id.take(), ..reply })
     }
 }
 
@@ -111,9 +104,7 @@ fn finish_reason(raw: &str) -> FinishReason {
 
 impl ChatReply {
     fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>, ModelError> {
-        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(errors::from_stream(error));
-        }
+        errors::check_stream(chunk)?;
         self.has_begun = true;
         if self.response_id.is_none() {
             self.response_id = text_at(chunk, "id").map(ToOwned::to_owned);
@@ -134,9 +125,7 @@ impl ChatReply {
     }
 
     fn choice(&mut self, choice: &Value, deltas: &mut Vec<Delta>) -> Result<(), ModelError> {
-        if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
-            return Err(errors::from_stream(error));
-        }
+        errors::check_stream(choice)?;
         let delta = ["delta", "message"].iter().find_map(|key| choice.get(key).filter(|value| value.is_object()));
         if let Some(delta) = delta {
             let before = deltas.len();
@@ -207,15 +196,6 @@ impl ChatReply {
             if let Some(known) = known.as_array_mut().filter(|known| !known.contains(source)) {
                 known.push(source.clone());
             }
-        }
-    }
-
-    /// Sources are about the whole answer, and are kept with its last words.
-    fn attach_sources(&mut self) {
-        let place = self.draft.last_text().filter(|_| !self.sources.is_empty());
-        if let Some(opaque) = place.and_then(|place| self.draft.opaque_mut(place)) {
-            let opaque = opaque.get_or_insert_with(|| json!({}));
-            std::mem::take(&mut self.sources).into_iter().for_each(|(key, found)| opaque[key] = found);
         }
     }
 

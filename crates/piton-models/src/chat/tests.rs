@@ -2,44 +2,21 @@
 
 use super::*;
 use crate::protocol::{Progress, Protocol};
-use crate::samples::event;
+use crate::samples::{self, event, message, request_without_tools as request};
 use expect_test::{Expect, expect};
 use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
-use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, prose};
+use piton_core::message::{FinishReason, Message, Part, Role, prose};
 use piton_core::model::{ModelErrorKind, Request};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
 
-fn message(role: Role, parts: Vec<Part>) -> Arc<Message> {
-    Arc::new(Message::new(role, parts))
-}
-
 fn call(id: &str, provider_id: Option<&str>) -> Part {
-    Part::ToolCall(ToolCall {
-        id: id.into(),
-        provider_id: provider_id.map(ToOwned::to_owned),
-        name: "read".into(),
-        spelling: None,
-        input: CallInput::parse("{\"path\":\"a\"}"),
-        opaque: None,
-    })
+    samples::call(id, provider_id, None)
 }
 
 fn result(id: &str, text: &str) -> Part {
-    Part::ToolResult { call: id.into(), tool: "read".into(), outcome: Outcome::ok(text) }
-}
-
-fn request(messages: Vec<Arc<Message>>) -> Request {
-    Request {
-        session: "ses_1".into(),
-        model: "m".into(),
-        system: "sys".into(),
-        tools: Arc::new([]),
-        may_call: true,
-        messages,
-        max_output_tokens: None,
-    }
+    samples::result(id, Outcome::ok(text))
 }
 
 fn conversation() -> Vec<Arc<Message>> {

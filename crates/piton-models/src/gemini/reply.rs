@@ -59,15 +59,13 @@ impl Protocol for GeminiReply {
         if self.is_call_lost {
             return Err(lost_call());
         }
-        self.attach_sources();
-        let draft = std::mem::take(&mut self.draft);
+        self.draft.attach_sources(std::mem::take(&mut self.sources));
+        let reply = std::mem::take(&mut self.draft).into_reply(finish_reason(&raw));
         Ok(Reply {
-            finish: draft.settle(finish_reason(&raw)),
-            parts: draft.into_parts(),
             finish_raw: Some(raw),
             usage: usage(&Value::Object(std::mem::take(&mut self.counts))),
             response_id: self.response_id.take(),
-            warnings: Vec::new(),
+            ..reply
         })
     }
 }
@@ -100,9 +98,7 @@ const SHOWN: &[&str] = &["text", "functionCall", "inlineData"];
 
 impl GeminiReply {
     fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>, ModelError> {
-        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(errors::from_stream(error));
-        }
+        errors::check_stream(chunk)?;
         if let Some(reason) = chunk.get("promptFeedback").and_then(|feedback| text_at(feedback, "blockReason")) {
             let words = format!("the provider blocked the prompt ({reason})");
             return Err(ModelError::new(ModelErrorKind::ContentFilter, words));
@@ -162,15 +158,6 @@ impl GeminiReply {
         {
             // The provider's own tools, and whatever is invented next.
             self.draft.open_reasoning(Some(json!({ "part": part })));
-        }
-    }
-
-    /// Sources are about the whole answer, and are kept with its last words. There is no way to send them back.
-    fn attach_sources(&mut self) {
-        let place = self.draft.last_text().filter(|_| !self.sources.is_empty());
-        if let Some(opaque) = place.and_then(|place| self.draft.opaque_mut(place)) {
-            let opaque = opaque.get_or_insert_with(|| json!({}));
-            std::mem::take(&mut self.sources).into_iter().for_each(|(key, found)| opaque[key] = found);
         }
     }
 

@@ -33,9 +33,7 @@ impl Protocol for OllamaReply {
     }
 
     fn document(&mut self, chunk: &Value) -> Result<Vec<Delta>, ModelError> {
-        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(errors::from_stream(error));
-        }
+        errors::check_stream(chunk)?;
         if !chunk["message"].is_object() && chunk.get("done").is_none() {
             return Err(errors::not_an_answer(chunk, "a message"));
         }
@@ -76,15 +74,8 @@ impl Protocol for OllamaReply {
             return Err(lost_call());
         }
         let finish = self.finish_raw.as_deref().map_or(FinishReason::Other, finish_reason);
-        let draft = std::mem::take(&mut self.draft);
-        Ok(Reply {
-            finish: draft.settle(finish),
-            parts: draft.into_parts(),
-            finish_raw: self.finish_raw.take(),
-            usage: self.usage,
-            response_id: None,
-            warnings: Vec::new(),
-        })
+        let reply = std::mem::take(&mut self.draft).into_reply(finish);
+        Ok(Reply { finish_raw: self.finish_raw.take(), usage: self.usage, ..reply })
     }
 }
 

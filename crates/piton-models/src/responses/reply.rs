@@ -77,11 +77,7 @@ impl Protocol for ResponsesReply {
             }
             "error" => return Err(errors::from_stream(value.get("error").unwrap_or(&value)).into()),
             // Parts that begin and end, the steps of the provider's own tools, and whatever is invented next.
-            _ => {
-                if let Some(error) = value.get("error").filter(|error| error.is_object()) {
-                    return Err(errors::from_stream(error).into());
-                }
-            }
+            _ => errors::check_stream(&value)?,
         }
         Ok(deltas)
     }
@@ -107,15 +103,8 @@ impl Protocol for ResponsesReply {
     fn finish(&mut self) -> Result<Reply, ModelError> {
         let Some(raw) = self.finish_raw.take() else { return Err(cut_stream()) };
         let finish = if self.is_refused { FinishReason::ContentFilter } else { finish_reason(&raw) };
-        let draft = std::mem::take(&mut self.draft);
-        Ok(Reply {
-            finish: draft.settle(finish),
-            parts: draft.into_parts(),
-            finish_raw: Some(raw),
-            usage: self.usage,
-            response_id: self.response_id.take(),
-            warnings: Vec::new(),
-        })
+        let reply = std::mem::take(&mut self.draft).into_reply(finish);
+        Ok(Reply { finish_raw: Some(raw), usage: self.usage, response_id: self.response_id.take(), ..reply })
     }
 }
 

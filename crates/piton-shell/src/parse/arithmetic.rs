@@ -64,31 +64,25 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// An expression up to a closing byte at its own level, which stays.
+    /// An expression up to a closing byte at its own level, which stays. Brackets of another kind need not match, as for bash.
     pub(super) fn evaluated(&mut self, close: u8) -> Parsed<()> {
         let start = self.at;
-        let mut open = Vec::new();
+        let open = if close == b')' { b'(' } else { b'[' };
+        let mut depth = 0_usize;
         loop {
             match self.peek() {
                 None => return Err(self.stop(UnknowableKind::Syntax)),
-                Some(byte) if open.is_empty() && byte == close => break,
-                Some(byte @ (b'(' | b'[')) => {
-                    open.push(if byte == b'(' { b')' } else { b']' });
+                Some(byte) if depth == 0 && byte == close => break,
+                Some(byte) if byte == open || byte == close => {
+                    depth = if byte == open { depth + 1 } else { depth - 1 };
                     self.at += 1;
                 }
-                Some(byte) => {
-                    if open.last() == Some(&byte) {
-                        open.pop();
-                    }
-                    match byte {
-                        b'$' => drop(self.dollar(true)?),
-                        b'`' => drop(self.backticks(true)?),
-                        b'"' => self.double_quotes(&mut Vec::new())?,
-                        b'\'' => drop(self.single_quotes()?),
-                        b'\\' => self.at += 2,
-                        _ => self.at += 1,
-                    }
-                }
+                Some(b'$') => drop(self.dollar(true)?),
+                Some(b'`') => drop(self.backticks(true)?),
+                Some(b'"') => self.double_quotes(&mut Vec::new())?,
+                Some(b'\'') => drop(self.single_quotes()?),
+                Some(b'\\') => self.at += 2,
+                Some(_) => self.at += 1,
             }
         }
         let text = self.source[start..self.at].to_string();

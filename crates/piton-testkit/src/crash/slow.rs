@@ -1,5 +1,6 @@
 //! The same with real processes: `piton run` against the fake provider, real shell commands, `kill -9` of Piton, of its
-//! runners or of both at random times, then `--continue` until all is done. Linux only: it looks into `/proc`.
+//! runners or of both at random times, then `--continue` until all is done; so with one session ([`run`]), and with one that has
+//! called subagents ([`run_tree`]). Linux only: it looks into `/proc`.
 //!
 //! The seed decides the script, whom it hits and when; the machine's scheduler has its say too, so a seed that failed
 //! fails again often, not always.
@@ -61,6 +62,9 @@ pub struct Tally {
 }
 
 const PROMPT: &str = "do it";
+/// Subagents of a tree, and the commands of each.
+const PARTS: usize = 3;
+const COMMANDS: usize = 8;
 /// Retries that nobody has to wait for.
 const CONFIG: &str = "[retry]\nfirst_wait = 0.02\nlongest_wait = 0.05\n";
 /// How long anything may take. Nothing takes nearly as long.
@@ -75,40 +79,102 @@ pub fn run(program: &Program, seed: u64) -> Tally {
     let mut dice = fastrand::Rng::with_seed(seed);
     let home = TempWorkspace::with([("config.toml", CONFIG)]);
     let script = script(&mut dice, &home.path());
-    let scene = Scene {
-        program,
-        provider: FakeProvider::start_by_conversation(script.clone()),
-        workspace: TempWorkspace::new(),
-        sessions: home.path().join("data/sessions"),
-        home,
-        protocol: PROTOCOLS[dice.usize(0..PROTOCOLS.len())],
-    };
-    let mut tally = Tally::default();
-    let mut kills_left = dice.u32(1..=MOST_KILLS);
-    let began = Instant::now();
-    while began.elapsed() < PATIENCE {
-        let mut piton = scene.start();
+    let scene = Scene::new(program, home, script, &mut dice);
+    let kills = dice.u32(1..=MOST_KILLS);
+    let mut tally = scene.play(kills, || {
         let victim = VICTIMS[dice.usize(..VICTIMS.len())];
-        let after = Duration::from_millis(dice.u64(0..250));
-        if kills_left > 0 && !ends_within(&mut piton, after) {
-            kills_left -= 1;
-            // To a Piton that does not listen yet Ctrl-C is no word, but its end.
-            let victim = if victim == Victim::Turn && !hears_ctrl_c(piton.id()) { Victim::Piton } else { victim };
-            tally.kills.push(victim);
-            scene.hit(&piton, victim);
-        }
-        if !ends_within(&mut piton, PATIENCE) {
-            tally.violations.push("it is stuck".to_owned());
-            scene.hit(&piton, Victim::Everything);
-        }
-        let ended_well = piton.wait().is_ok_and(|status| status.success());
-        if ended_well || tally.kills.contains(&Victim::Turn) {
-            break;
-        }
-    }
-    tally.requests = scene.provider.requests().len();
+        (victim, Moment { lines: 0, then: Duration::from_millis(dice.u64(0..250)) })
+    });
     scene.check(&mut tally);
     tally
+}
+
+/// A session whose three subagents have eight commands each, killed once when so many of these have begun.
+pub fn run_tree(program: &Program, seed: u64) -> Tally {
+    const VICTIMS: [Victim; 3] = [Victim::Piton, Victim::Both, Victim::Everything];
+    let mut dice = fastrand::Rng::with_seed(seed);
+    let home = TempWorkspace::with([("config.toml", CONFIG)]);
+    let script = tree_script(&mut dice);
+    let scene = Scene::new(program, home, script, &mut dice);
+    let mut tally = scene.play(1, || {
+        let victim = VICTIMS[dice.usize(..VICTIMS.len())];
+        let lines = dice.usize(0..PARTS * COMMANDS);
+        (victim, Moment { lines, then: Duration::from_millis(dice.u64(0..100)) })
+    });
+    scene.check_tree(&mut tally);
+    tally
+}
+
+/// When a kill hits.
+struct Moment {
+    /// So many commands have begun,
+    lines: usize,
+    /// and so long ago.
+    then: Duration,
+}
+
+impl Scene<'_> {
+    /// Starts the task and goes on with it until it is done, with so many kills on the way. `next` says whom a kill would hit in this
+    /// process, and when.
+    fn play(&self, kills: u32, mut next: impl FnMut() -> (Victim, Moment)) -> Tally {
+        let (mut tally, mut kills_left) = (Tally::default(), kills);
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            let mut piton = self.start();
+            let (victim, moment) = next();
+            if kills_left > 0 && !self.ends_before(&mut piton, &moment) {
+                kills_left -= 1;
+                // To a Piton that does not listen yet Ctrl-C is no word, but its end.
+                let victim = if victim == Victim::Turn && !hears_ctrl_c(piton.id()) { Victim::Piton } else { victim };
+                tally.kills.push(victim);
+                self.hit(&piton, victim);
+            }
+            if !ends_within(&mut piton, PATIENCE) {
+                tally.violations.push("it is stuck".to_owned());
+                self.hit(&piton, Victim::Everything);
+            }
+            let ended_well = piton.wait().is_ok_and(|status| status.success());
+            if ended_well || tally.kills.contains(&Victim::Turn) {
+                break;
+            }
+        }
+        tally.requests = self.provider.requests().len();
+        tally
+    }
+
+    fn ends_before(&self, piton: &mut Child, moment: &Moment) -> bool {
+        let began = Instant::now();
+        let has_begun =
+            || self.workspace.has("ledger") && self.workspace.read("ledger").lines().count() >= moment.lines;
+        while moment.lines > 0 && !has_begun() && began.elapsed() < PATIENCE {
+            if ends_within(piton, Duration::from_millis(2)) {
+                return true;
+            }
+        }
+        ends_within(piton, moment.then)
+    }
+}
+
+/// Calls of subagents of one reply, and the commands of each, one a step.
+fn tree_script(dice: &mut fastrand::Rng) -> Value {
+    let usage = json!({"input": 100, "output": 10});
+    let call = |part: usize| {
+        let args = json!({"description": format!("part {part}"), "prompt": format!("do part {part}"), "subagent_type": "general"});
+        json!({"name": "task", "id": format!("call_part{part}"), "args": args})
+    };
+    let calls: Vec<Value> = (0..PARTS).map(call).collect();
+    let mut answers = vec![json!({"tools": calls, "usage": usage}), json!({"text": "all done", "usage": usage})];
+    for part in 0..PARTS {
+        let of = format!("do part {part}");
+        for step in 0..COMMANDS {
+            let (line, ms) = (format!("L{part}_{step}"), dice.u32(0..80));
+            let command = format!("echo {line} >> ledger; sleep 0.{ms:03}; echo out {line}");
+            let call = json!({"name": "bash", "id": format!("call_{line}"), "args": {"command": command}});
+            answers.push(json!({"of": of, "tools": [call], "usage": usage}));
+        }
+        answers.push(json!({"of": of, "text": format!("part {part} is done"), "usage": usage}));
+    }
+    Value::from(answers)
 }
 
 /// A few steps of shell commands, each leaving a line of its own, and files beside them.
@@ -147,7 +213,18 @@ struct Scene<'s> {
     protocol: &'static str,
 }
 
-impl Scene<'_> {
+impl<'s> Scene<'s> {
+    fn new(program: &'s Program, home: TempWorkspace, script: Value, dice: &mut fastrand::Rng) -> Self {
+        Self {
+            program,
+            provider: FakeProvider::start_by_conversation(script),
+            workspace: TempWorkspace::new(),
+            sessions: home.path().join("data/sessions"),
+            home,
+            protocol: PROTOCOLS[dice.usize(0..PROTOCOLS.len())],
+        }
+    }
+
     #[expect(clippy::disallowed_methods, reason = "the harness starts Piton itself")]
     /// Starts the task, or goes on with it where there is one on record.
     fn start(&self) -> Child {
@@ -189,15 +266,19 @@ impl Scene<'_> {
         victims.into_iter().for_each(|pid| signal(pid, Signal::KILL));
     }
 
-    /// The session and its events, once the task is on record.
-    fn records(&self) -> Option<(SessionDir, Vec<Record>)> {
+    /// Every session and its events.
+    fn all_records(&self) -> Vec<(SessionDir, Vec<Record>)> {
         let entries = std::fs::read_dir(&self.sessions).into_iter().flatten().flatten();
         let dirs = entries.map(|entry| {
             let id = SessionId(entry.file_name().to_string_lossy().into_owned());
             SessionDir::new(&self.sessions, &id)
         });
-        let with_records = dirs.filter_map(|dir| Some((dir.clone(), sqlite::read_session(&dir).ok()?)));
-        with_records.into_iter().find(|(_, records)| times_said(records, PROMPT) > 0 || has_prompt(records))
+        dirs.filter_map(|dir| Some((dir.clone(), sqlite::read_session(&dir).ok()?))).collect()
+    }
+
+    /// The session that a person began, once the task is on record.
+    fn records(&self) -> Option<(SessionDir, Vec<Record>)> {
+        self.all_records().into_iter().find(|(_, records)| times_said(records, PROMPT) > 0 || has_prompt(records))
     }
 
     fn check(&self, tally: &mut Tally) {
@@ -220,8 +301,8 @@ impl Scene<'_> {
         let session = turn::State::fold(&records);
         let messages = session.transcript().map(AsRef::as_ref);
         tally.violations.extend(turn::malformed(messages).map(|fault| format!("I2: {fault}")));
-        self.calls(&records, tally);
-        bill(&records, tally);
+        self.calls(std::slice::from_ref(&records), tally);
+        bill(std::slice::from_ref(&records), &records, tally);
         let completed = |record: &Record| matches!(record.event, Event::TurnEnded { end: TurnEnd::Completed, .. });
         if !is_cancelled && !records.iter().any(completed) {
             tally.violations.push("the turn did not complete".to_owned());
@@ -229,14 +310,54 @@ impl Scene<'_> {
         self.left_over(tally);
     }
 
+    /// What holds of one session holds of each; every subagent has come to its end, and its caller has heard of it.
+    fn check_tree(&self, tally: &mut Tally) {
+        for request in self.provider.requests() {
+            tally.violations.extend(request.fault().map(|fault| format!("I2: the provider is asked with {fault}")));
+        }
+        let all = self.all_records();
+        let Some((_, root)) = self.records() else {
+            return tally.violations.push("I4: the task is not on record".to_owned());
+        };
+        let (mut journals, mut commands) = (Vec::new(), 0);
+        for (dir, records) in all {
+            match sqlite::verify(&dir) {
+                Ok(CheckResult::Sound { .. }) => {}
+                other => tally.violations.push(format!("I5: {other:?}")),
+            }
+            let session = turn::State::fold(&records);
+            let messages = session.transcript().map(AsRef::as_ref);
+            tally.violations.extend(turn::malformed(messages).map(|fault| format!("I2: {fault}")));
+            let completed = |record: &Record| matches!(record.event, Event::TurnEnded { end: TurnEnd::Completed, .. });
+            if !records.iter().any(completed) {
+                tally.violations.push(format!("{} did not go on to its end", session.id()));
+            }
+            commands += calls(&records).iter().filter(|(name, ..)| name == "bash").count();
+            journals.push(records);
+        }
+        if (journals.len(), commands) != (1 + PARTS, PARTS * COMMANDS) {
+            tally.violations.push(format!("I4: {} sessions with {commands} commands", journals.len()));
+        }
+        for (part, (name, input, outcomes)) in calls(&root).into_iter().enumerate() {
+            let is_told = |outcome: &Outcome| outcome.text.contains(&format!("part {part} is done"));
+            if !matches!(&outcomes[..], [outcome] if outcome.status == Status::Ok && is_told(outcome)) {
+                tally.violations.push(format!("I3: {name} {input} came to {outcomes:?}"));
+            }
+        }
+        bill(&journals, &root, tally);
+        journals.retain(|records| *records != root);
+        self.calls(&journals, tally);
+        self.left_over(tally);
+    }
+
     /// Each call has one outcome, and it is true.
-    fn calls(&self, records: &[Record], tally: &mut Tally) {
+    fn calls(&self, sessions: &[Vec<Record>], tally: &mut Tally) {
         let ledger = if self.workspace.has("ledger") { self.workspace.read("ledger") } else { String::new() };
         let mut lines: HashMap<String, usize> = HashMap::new();
         ledger.lines().for_each(|line| *lines.entry(line.to_owned()).or_default() += 1);
         let all_were_hit = tally.kills.contains(&Victim::Everything);
         let is_cancelled = tally.kills.contains(&Victim::Turn);
-        for (name, input, outcomes) in calls(records) {
+        for (name, input, outcomes) in sessions.iter().flat_map(|records| calls(records)) {
             let [outcome] = outcomes.as_slice() else {
                 tally.violations.push(format!("I2: {name} {input} has {} results", outcomes.len()));
                 continue;
@@ -329,15 +450,19 @@ fn calls(records: &[Record]) -> Vec<(String, Value, Vec<Outcome>)> {
     calls.into_iter().map(|call| (call.name.clone(), input(&call.input), outcomes(&call.id))).collect()
 }
 
-/// Every reply is in the bill once.
-fn bill(records: &[Record], tally: &mut Tally) {
+/// Every reply of these sessions is in the bill of the one that a person began once.
+fn bill(sessions: &[Vec<Record>], root: &[Record], tally: &mut Tally) {
     let (mut used, mut billed) = (Usage::default(), Usage::default());
-    for record in records {
+    for record in sessions.iter().flatten() {
         match &record.event {
             Event::MessageFinished { reply, .. } => used.add(&reply.usage),
             Event::ModelFailed { usage, .. } => used.add(usage),
-            Event::TurnEnded { spent, .. } => billed.add(&spent.usage),
             _ => {}
+        }
+    }
+    for record in root {
+        if let Event::TurnEnded { spent, .. } = &record.event {
+            billed.add(&spent.usage);
         }
     }
     if used != billed || used.total() == 0 && !tally.kills.contains(&Victim::Turn) {

@@ -3,7 +3,7 @@
 use super::stopped::stopped;
 use crate::clean::clean;
 use crate::executor::{CommandEnd, CommandOutput, ExitRecord};
-use piton_core::call::{Outcome, Status};
+use piton_core::call::{NO_OUTPUT, Outcome, Status, exit_line};
 use serde_json::json;
 
 /// The outcome of a call that is over; `cancelled`: somebody asked it to stop.
@@ -67,7 +67,7 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
     }
     match record.status {
         CommandEnd::Exited => {
-            lines.extend(record.code.filter(|code| *code != 0).map(|code| format!("exit code {code}")));
+            lines.extend(record.code.filter(|code| *code != 0).map(|code| exit_line(code.into())));
         }
         CommandEnd::Signaled => lines.push(format!("ended by {}", signal_name(record.signal))),
         CommandEnd::TimedOut => {
@@ -90,7 +90,7 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
     lines.extend(record.refused.iter().map(|said| format!("[{said}]")));
     lines.extend(record.undone.iter().map(|said| format!("[sandbox: {said}]")));
     lines.extend(record.error.as_ref().map(|error| format!("[{error}]")));
-    if lines.is_empty() { "(no output)".to_owned() } else { lines.join("\n") }
+    if lines.is_empty() { NO_OUTPUT.to_owned() } else { lines.join("\n") }
 }
 
 /// What a failure may have to do with the sandbox, and the way out.

@@ -13,11 +13,11 @@ const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 
 /// Something open, which is reached by its descriptor.
 #[derive(Debug)]
-pub(super) struct Opened(OwnedFd);
+pub struct Opened(OwnedFd);
 
 impl Opened {
     /// A name that leads to just this, as long as it is open.
-    pub(super) fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 }
@@ -29,7 +29,7 @@ pub(super) fn at(path: &Path) -> io::Result<Opened> {
 }
 
 /// The folder at an absolute path in which no name is a link.
-pub(super) fn there(path: &Path) -> io::Result<Opened> {
+pub fn there(path: &Path) -> io::Result<Opened> {
     walk(path, &mut |_, _| Err(Errno::NOENT))
 }
 

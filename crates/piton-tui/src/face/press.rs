@@ -533,9 +533,9 @@ impl Face {
     fn help(&self) -> String {
         let mut text = String::from("KEYS\n");
         for (keys, does) in self.keys.page(Context::Prompt) {
-            text.push_str(&format!("  {keys:<28}{does}\n"));
+            text.push_str(&format!("  {keys:<32} {does}\n"));
         }
-        text.push_str("\n  @ files   / commands   ! a command of yours (!! kept from the model)   # a note to AGENTS.md   ? this page\n\nCOMMANDS\n");
+        text.push_str("\n  @ files   / commands   ! a command of yours (!! kept from the model)   # a note to the instructions   ? this page\n\nCOMMANDS\n");
         for command in &self.commands {
             let name = format!("/{} {}", command.name, command.takes);
             text.push_str(&format!("  {name:<38}{}\n", command.does));
@@ -558,8 +558,12 @@ impl Face {
             }
             Action::Complete => return Some(self.complete()),
             Action::Send => {
+                // A name that was only guessed from a mistyped one is put into the prompt, for another Enter.
+                let is_meant = |item: &Item| self.menu.chosen > 0 || item.label.starts_with(&self.menu.needle);
+                let is_whole = self.menu.items.get(self.menu.chosen).is_some_and(is_meant);
                 // What a server's prompt takes comes behind its name.
-                let is_command = self.menu.needle.starts_with('/') && !server_tool::is_about_servers(&self.menu.needle);
+                let is_of_server = server_tool::is_about_servers(&self.menu.needle);
+                let is_command = self.menu.needle.starts_with('/') && is_whole && !is_of_server;
                 let effects = self.complete();
                 // A command that wants nothing more is carried out at once.
                 let takes_more = self.prompt.text().ends_with(' ') && self.takes_words();

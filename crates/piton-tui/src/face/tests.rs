@@ -320,6 +320,17 @@ fn what_servers_know_of_a_line_is_offered_where_nothing_was_typed_since() {
     assert!(!seat.screen().contains("tables"), "{}", seat.screen());
 }
 
+#[test]
+fn enter_completes_a_mistyped_command_and_carries_it_out_only_when_it_is_pressed_again() {
+    let carried_out = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Command { .. }));
+    let mut seat = Seat::new(80, 24);
+    seat.types("/exprt");
+    assert!(seat.screen().contains("▸ /export"), "{}", seat.screen());
+    assert!(!carried_out(&seat.key(KeyCode::Enter)), "{}", seat.screen());
+    assert!(seat.screen().contains("› /export"), "{}", seat.screen());
+    assert!(carried_out(&seat.key(KeyCode::Enter)));
+}
+
 /// What a session tells, in order.
 #[derive(Default)]
 struct Told {
@@ -345,6 +356,7 @@ impl Told {
             parts: vec![Part::text(words)],
             delivery: Delivery::Steer,
             typed: None,
+            allows: Vec::new(),
         });
         let policy = Box::new(Policy::piton());
         let (model, fallbacks) = ("fake/model".to_owned(), vec![]);

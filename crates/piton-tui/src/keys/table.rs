@@ -45,49 +45,49 @@ macro_rules! actions {
 
 // Action, name, what it does; keys in the prompt, in a question, in a list, on a page.
 actions! {
-    Send "send" "Sends the prompt; while the agent works, it reads it at its next step. In a list: chooses"
+    Send "send" "Sends the prompt; a working agent reads it at its next step. In a list: selects the row"
         ["Enter" "Enter" "Enter" "Enter"]
-    FollowUp "follow-up" "Sends the prompt as a turn of its own, after the one that runs"
+    FollowUp "follow-up" "Sends the prompt as a turn of its own, after the running one"
         ["Alt-Enter" "" "" ""]
-    NewLine "new-line" "Begins a new line; so does Enter behind a backslash"
+    NewLine "new-line" "Starts a new line; so does Enter after a backslash"
         ["Shift-Enter Ctrl-J" "" "" ""]
-    TakeBack "take-back" "Takes the last waiting message back into the prompt"
+    TakeBack "take-back" "Moves the last queued message back into the prompt"
         ["Alt-Up" "" "" ""]
-    Escape "escape" "Closes what is open, or stops the turn; twice in an empty prompt: the rewind tree"
+    Escape "escape" "Closes a list or page, or stops the turn; twice in an empty prompt: opens the rewind tree"
         ["Esc" "Esc" "Esc" "Esc q"]
-    Interrupt "interrupt" "Clears the prompt; in an empty one, twice: leaves"
+    Interrupt "interrupt" "Clears the prompt; twice in an empty prompt: quits"
         ["Ctrl-C" "Ctrl-C" "Ctrl-C" "Ctrl-C"]
-    Leave "leave" "Leaves; in a prompt with text: deletes the character under the cursor"
+    Leave "leave" "Quits; in a prompt with text: deletes the character under the cursor"
         ["Ctrl-D" "" "" ""]
-    Suspend "suspend" "Gives the terminal back to the shell until `fg`"
+    Suspend "suspend" "Suspends Piton until `fg`"
         ["Ctrl-Z" "Ctrl-Z" "Ctrl-Z" "Ctrl-Z"]
-    CycleMode "cycle-mode" "Next mode: ask, accept edits, plan, auto"
+    CycleMode "cycle-mode" "Switches to the next permission mode: ask, accept edits, plan, auto"
         ["Shift-Tab" "Shift-Tab" "" ""]
-    Complete "complete" "Completes; in a question: adds words to the answer"
+    Complete "complete" "Completes a name; in a question: adds a comment to the answer; in a list: next row"
         ["Tab" "Tab" "Tab" ""]
-    Details "details" "Shows the last call whole; again: the transcript"
+    Details "details" "Shows the last call in full; again: the transcript"
         ["Ctrl-O" "Ctrl-O" "Ctrl-O" "Ctrl-O"]
-    Panel "panel" "Shows or hides the panel of todos and agents"
+    Panel "panel" "Shows or hides the panel with todos and agents"
         ["Ctrl-T" "Ctrl-T" "Ctrl-T" "Ctrl-T"]
-    HistorySearch "history-search" "Searches the history; again: this session, this folder, all"
+    HistorySearch "history-search" "Searches the history; again: widens from this session to this folder to all"
         ["Ctrl-R" "" "Ctrl-R" ""]
     ExternalEditor "external-editor" "Opens the prompt in your editor"
         ["Ctrl-G" "Ctrl-G" "" ""]
     PasteClipboard "paste-clipboard" "Pastes text, files or a picture from the clipboard"
         ["Ctrl-V" "" "Ctrl-V" ""]
-    Background "background" "Sends what runs to the background"
+    Background "background" "Moves the running command to the background"
         ["Ctrl-B" "" "" ""]
-    Redraw "redraw" "Draws the screen anew"
+    Redraw "redraw" "Redraws the screen"
         ["Ctrl-L" "Ctrl-L" "Ctrl-L" "Ctrl-L"]
-    Help "help" "Shows the keys; in an empty prompt ? does it too"
+    Help "help" "Shows the keys; so does ? in an empty prompt"
         ["F1" "F1" "F1" "F1 ?"]
-    Rename "rename" "Renames what is chosen"
+    Rename "rename" "Renames the selected session"
         ["" "" "F2 Ctrl-E" ""]
-    Trash "trash" "Moves what is chosen to the trash"
+    Trash "trash" "Twice: moves the selected session to the trash"
         ["" "" "Ctrl-X" ""]
-    Up "up" "Line up; at the first line of the prompt: the history"
+    Up "up" "Line up; in the first line of the prompt: previous prompt of the history"
         ["Up Ctrl-P" "Up Ctrl-P" "Up Ctrl-P Ctrl-K" "Up k Ctrl-P"]
-    Down "down" "Line down; at the last line of the prompt: the history"
+    Down "down" "Line down; in the last line of the prompt: next prompt of the history"
         ["Down Ctrl-N" "Down Ctrl-N" "Down Ctrl-N Ctrl-J" "Down j Ctrl-N"]
     PageUp "page-up" "Page up"
         ["PageUp" "PageUp" "PageUp" "PageUp b Ctrl-B Ctrl-U"]
@@ -115,21 +115,21 @@ actions! {
         ["Delete" "" "Delete Ctrl-D" ""]
     KillWord "kill-word" "Kills the word before the cursor"
         ["Alt-Backspace Ctrl-Backspace" "" "Alt-Backspace Ctrl-Backspace" ""]
-    KillToBlank "kill-to-blank" "Kills back to the blank before the cursor"
+    KillToBlank "kill-to-blank" "Kills back to the whitespace before the cursor"
         ["Ctrl-W" "" "Ctrl-W" ""]
-    KillWordForward "kill-word-forward" "Kills the word behind the cursor"
+    KillWordForward "kill-word-forward" "Kills the word after the cursor"
         ["Alt-D Alt-Delete Ctrl-Delete" "" "Alt-D Alt-Delete Ctrl-Delete" ""]
     KillToEnd "kill-to-end" "Kills to the end of the line"
         ["Ctrl-K" "" "" ""]
     KillToStart "kill-to-start" "Kills to the beginning of the line"
         ["Ctrl-U" "" "Ctrl-U" ""]
-    Yank "yank" "Puts back what was killed"
+    Yank "yank" "Inserts the text that was killed last"
         ["Ctrl-Y" "" "Ctrl-Y" ""]
-    YankPop "yank-pop" "After that: what was killed before, in its place"
+    YankPop "yank-pop" "Directly after `yank`: replaces it with the text killed before that"
         ["Alt-Y" "" "Alt-Y" ""]
-    Undo "undo" "Undoes the last change of the text"
+    Undo "undo" "Undoes the last edit"
         ["Ctrl-/" "" "Ctrl-/" ""]
-    Redo "redo" "Does it again"
+    Redo "redo" "Redoes the last undone edit"
         ["Alt-/ Ctrl-Shift-Z" "" "Alt-/" ""]
     Transpose "transpose" "Swaps the characters around the cursor"
         ["Alt-T" "" "" ""]
@@ -141,12 +141,12 @@ const PAGE: &str = "\
 
 # Keys
 
-What is not listed types a character, or does nothing. In a question `y`, `a`, `e` and `n` answer; on a page `/` searches
+Any other key types its character or does nothing. In a question, `y`, `a`, `e` and `n` answer; on a page, `/` searches
 and `{` and `}` jump.
 
 To change keys, write `keys.toml` beside `config.toml`. Each line names an action and its keys, which replace the
-defaults; an empty list leaves the action without a key. Lines before the first heading hold wherever the action has a
-key; lines below `[prompt]`, `[question]`, `[list]` or `[pager]` hold there only.
+defaults; an empty list leaves the action without a key. Lines before the first heading apply wherever the action has a
+key; lines below `[prompt]`, `[question]`, `[list]` or `[pager]` apply only there.
 
 ```toml
 style = \"vi\"                     # or \"emacs\", the default
@@ -158,21 +158,21 @@ page-down = \"Space\"
 ```
 
 A key is a character or a name (`Enter`, `Esc`, `Tab`, `Space`, `Backspace`, `Delete`, `Insert`, `Up`, `Down`, `Left`,
-`Right`, `Home`, `End`, `PageUp`, `PageDown`, `F1` to `F35`) behind `Ctrl-`, `Alt-`, `Shift-` or `Super-`. Not every
-terminal sends every key: Shift-Enter and Ctrl with Shift need the Kitty protocol. Ctrl-I is Tab, Ctrl-M is Enter, and
-Ctrl-[ is Esc. A mistake in the file and a key that is given twice are named at the start; the default stays in force.
+`Right`, `Home`, `End`, `PageUp`, `PageDown`, `F1` to `F35`), with `Ctrl-`, `Alt-`, `Shift-` or `Super-` before it. Not
+every terminal sends every key: Shift-Enter and Ctrl with Shift need the Kitty protocol. Ctrl-I is Tab, Ctrl-M is Enter,
+and Ctrl-[ is Esc. At the start, Piton reports each mistake in the file and each key that is assigned twice.
 
 ## vi
 
-The prompt begins in insert mode, where the keys below hold; Esc leads to normal mode. There are:
+The prompt starts in insert mode, where the keys below work; Esc switches to normal mode, which has:
 
 - motions: `h j k l w W b B e E 0 ^ $ f F t T ; , gg G`, with counts;
 - operators: `d c y`, doubled for lines, with motions and text objects: `iw aw iW aW`, and `i` or `a` with a quote or
   bracket;
 - changes: `x X s S D C r ~ J p P i a I A o O u` and `.`, and Ctrl-R for redo;
-- `v` and `V`, there also `o`.
+- visual mode: `v` and `V`, and `o` in it.
 
-`k` and `j` in the first and last row walk the history. A letter with Alt is Esc and the letter.
+`k` in the first row and `j` in the last row go through the history. Alt with a letter is Esc followed by the letter.
 
 ## All keys
 

@@ -66,26 +66,26 @@ pub(super) fn page(rows: &[Row], facts: &[(&str, String)], date: &str) -> String
 const TITLE: &str = "\
 # What Piton itself costs
 
-Written by `cargo xtask bench`; `cargo xtask bench NAME...` measures again what is named and only prints it, and
-`cargo xtask bench --against DIR NAME...` measures another checkout by turns with this one and prints the ratios. The
-binary of the profile named below (`dist` is what is shipped) talks to a scripted model on loopback. Every run has a fresh workspace and a fresh data folder, and the
+`cargo xtask bench` writes this page. `cargo xtask bench NAME...` measures only the named rows and prints them, and
+`cargo xtask bench --against DIR NAME...` measures this checkout and another one alternately and prints the ratios. The
+binary of the profile named below (`dist` is the shipped one) talks to a scripted model on loopback. Every run has a fresh workspace and a fresh data folder, and the
 journal keeps its default durability: every step is on the disk before the next one begins.";
 
 const READING: &str = "\
-Numbers from a shared machine are noisy: disks and cores are lent out, and one run may be twice as slow as the next.
-The `floor` rows beside `hundred_steps` were measured between its runs and are what this machine asked, just then, for one
-small durable write and for one process: compare a step with them rather than with a step on another machine. A step
+Numbers from a shared machine are noisy: disks and cores are shared, and one run may be twice as slow as the next.
+The `floor` rows beside `hundred_steps` were measured between its runs. They show the cost of one small durable write and of one
+process on this machine at that time: compare a step with them rather than with a step on another machine. A step
 with a command waits for one durable write (its start in the journal) and for one process (the command; its runner is
-there already). Listing sessions looks at those that may have changed; the last `floor` row is what it
-would cost to look at all of them.
+already running). Listing sessions looks only at those that may have changed; the last `floor` row is the cost
+of looking at all of them.
 
-CPU and memory are what the kernel counted for Piton and all processes below it; MB are millions of bytes, and memory
-is the resident set, mapped files included. A limit is for the median.";
+CPU and memory are the kernel's counts for Piton and all processes below it. MB are millions of bytes, and memory
+is the resident set, including mapped files. Limits apply to the median.";
 
 const PEERS: &str = "\
 ## Other agents
 
-Measured by us earlier, on a like machine, in the same way but on another day: treat them as orders of magnitude.
+We measured these earlier, on a similar machine, in the same way but on another day: treat them as orders of magnitude.
 
 | agent | process start to first request, ms | a step with `bash: echo`, ms |
 |---|---:|---:|

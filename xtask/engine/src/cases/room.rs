@@ -263,7 +263,13 @@ impl Told {
     fn hear(&mut self, said: &str) {
         self.rest();
         let parts = vec![Part::text(said)];
-        self.record(Event::UserSpoke { message: MessageId::from(said), parts, delivery: Delivery::Steer, typed: None });
+        self.record(Event::UserSpoke {
+            message: MessageId::from(said),
+            parts,
+            delivery: Delivery::Steer,
+            typed: None,
+            allows: Vec::new(),
+        });
         self.turns += 1;
         let seq = self.record(Event::TurnStarted {
             turn: self.turns,

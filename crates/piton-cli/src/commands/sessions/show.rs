@@ -1,18 +1,23 @@
 //! `piton session show`: what was said and done, for a terminal.
 
+use crate::changed;
 use crate::failure::Result;
 use crate::out::report;
 use crate::out::view;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use piton_core::branch;
 use piton_core::call::Outcome;
-use piton_core::event::Direction;
+use piton_core::event::{Direction, Record};
 use piton_core::ids::{CallId, SessionId, TimeMs};
 use piton_core::story::{Block, Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
 use piton_core::stream_json;
 use piton_core::task::over;
 use piton_engine::engine::Engine;
 use piton_engine::export::words::{not_rewound, rewound, status};
+use piton_tools::snapshot::Options;
+use piton_tui::rewind::Changed;
+use std::path::Path;
 
 /// Lines of a tool's output that are shown; of a longer one, the beginning and the end.
 const SHOWN_LINES: usize = 8;
@@ -45,8 +50,19 @@ pub(super) async fn show(engine: &Engine, id: &SessionId, full: bool, json: bool
     }
     let state = if session.busy { " — cut off; `piton run --resume` goes on with it" } else { "" };
     text.push_str(&format!("{}{state}\n", view::plural(records.len() as u64, "event")));
+    text.push_str(&changes(engine, &records, Path::new(&session.workspace)).unwrap_or_default());
     view::write_stdout(&text);
     Ok(())
+}
+
+/// The files and lines that the session has changed, as a line; `None`: it has changed nothing, or its snapshots are gone.
+fn changes(engine: &Engine, records: &[Record], workspace: &Path) -> Option<String> {
+    let turns = branch::turns(records);
+    let states = turns.iter().filter(|turn| turn.on_path).filter_map(|turn| turn.files.as_ref());
+    let ends = changed::ends(states).ok().flatten()?;
+    let snapshots = engine.snapshots(workspace, Options::default()).ok()?;
+    let Changed { files, added, removed } = changed::total(&snapshots, ends).ok().filter(|all| all.files > 0)?;
+    Some(format!("{} changed  +{added} −{removed}\n", view::plural(files as u64, "file")))
 }
 
 /// When something was said, and which model answered in what time.

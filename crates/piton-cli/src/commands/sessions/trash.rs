@@ -40,7 +40,8 @@ fn with_subagents(count: usize) -> String {
 /// Lists the trash, or empties it.
 pub(super) fn trash(engine: &Engine, empty: bool, json: bool) -> Result<()> {
     let index = library::trash(engine)?;
-    let sessions = index.select(&Query::default())?;
+    // Those of subagents are removed with their callers', and not listed beside them.
+    let sessions = index.select(&Query { with_children: empty, ..Query::default() })?;
     let damaged: Vec<SessionId> = index.unreadable().iter().map(|(id, _)| id.clone()).collect();
     let bare = library::empty_in_trash(engine);
     if !empty {

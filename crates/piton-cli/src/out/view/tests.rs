@@ -99,7 +99,8 @@ fn ended() -> Heard {
 fn prose_streams_and_a_call_has_one_line() {
     let mut heard = vec![turn(), step(1), text("I "), text("look.")];
     heard.push(reply(1, vec![Part::text("I look."), calls("bash", json!({"command": "make\ncheck"}))], vec![]));
-    heard.extend(settled(Outcome::failed("one\n\ntwo\nexit code 2").titled("bash make (exit code 2)")));
+    let failed = Outcome::failed("one\n\ntwo\nexit code 2").titled("bash make (exit code 2)");
+    heard.extend(settled(failed.with(json!({"exit_code": 2}))));
     heard.extend([step(2), reply(2, vec![Part::text("It\nfails.\n")], vec!["an event was left out".into()]), ended()]);
     check(
         heard,
@@ -248,8 +249,13 @@ fn room_hooks_and_what_was_given_have_a_line_each() {
         stopped,
     };
     let given = Given { path: Some("/w/AGENTS.md".into()), ..Given::new(GivenKind::Instructions, 9) };
-    let spoke =
-        Event::UserSpoke { message: "m".into(), parts: vec![Part::text("go")], delivery: Delivery::Steer, typed: None };
+    let spoke = Event::UserSpoke {
+        message: "m".into(),
+        parts: vec![Part::text("go")],
+        delivery: Delivery::Steer,
+        typed: None,
+        allows: Vec::new(),
+    };
     check(
         vec![
             Heard::Event(Event::ContextGiven { items: vec![given] }),

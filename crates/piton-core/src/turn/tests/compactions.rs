@@ -201,6 +201,7 @@ fn a_summary_that_was_paid_for_is_taken_though_words_came_meanwhile() {
         parts: vec![Part::text("two")],
         delivery: Delivery::Steer,
         typed: None,
+        allows: Vec::new(),
     });
     b.happen(finished(Trigger::Asked, upto_seq, 110, 20));
     assert_eq!(b.session.context().summary(), Some(("what happened so far", upto_seq)));
@@ -301,7 +302,7 @@ fn a_compaction_that_a_person_wants_between_turns_is_a_phase_and_words_come_behi
     };
     let speak = |bench: &mut Bench| {
         let (message, parts) = (MessageId::from("m9"), vec![Part::text("two")]);
-        bench.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None });
+        bench.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() });
     };
     let upto = |bench: &Bench| bench.session.entries().last().expect("an entry").seq;
     let mut bench = begun();

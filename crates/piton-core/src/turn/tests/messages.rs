@@ -54,6 +54,7 @@ fn steering_that_arrives_with_the_last_answer_is_still_answered_in_the_same_turn
                 parts: vec![Part::text("wait, also")],
                 delivery: Delivery::Steer,
                 typed: None,
+                allows: Vec::new(),
             });
             b.answer("first");
             b.answer("second");
@@ -101,6 +102,7 @@ fn a_repeated_message_is_heard_once() {
                     parts: vec![Part::text("hi")],
                     delivery: Delivery::Steer,
                     typed: None,
+                    allows: Vec::new(),
                 });
             }
             b.answer("hello");
@@ -154,7 +156,13 @@ fn unqueue(message: &str) -> Event {
 }
 
 fn speak_as(bench: &mut Bench, id: &str, delivery: Delivery) {
-    bench.happen(Event::UserSpoke { message: MessageId::from(id), parts: vec![Part::text(id)], delivery, typed: None });
+    bench.happen(Event::UserSpoke {
+        message: MessageId::from(id),
+        parts: vec![Part::text(id)],
+        delivery,
+        typed: None,
+        allows: Vec::new(),
+    });
 }
 
 #[test]
@@ -218,6 +226,7 @@ fn a_step_that_starts_because_of_a_message_keeps_it() {
         parts: vec![Part::text("more")],
         delivery: Delivery::Steer,
         typed: None,
+        allows: Vec::new(),
     });
     assert!(bench.session.may_unqueue(&MessageId::from("also")), "another one is there to be answered");
     bench.cancel();
@@ -254,6 +263,7 @@ fn the_first_message_that_is_taken_back_leaves_the_folder_untold() {
         parts: vec![Part::text("second")],
         delivery: Delivery::Steer,
         typed: None,
+        allows: Vec::new(),
     });
     expect![[r#"
         user       [a hook at the start …] second

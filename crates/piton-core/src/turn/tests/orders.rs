@@ -13,7 +13,13 @@ fn one_of_each_phase() -> Vec<Bench> {
     };
     let speak = |b: &mut Bench| {
         let parts = vec![Part::text("go")];
-        b.record(Event::UserSpoke { message: MessageId::from("m"), parts, delivery: Delivery::FollowUp, typed: None });
+        b.record(Event::UserSpoke {
+            message: MessageId::from("m"),
+            parts,
+            delivery: Delivery::FollowUp,
+            typed: None,
+            allows: Vec::new(),
+        });
     };
     let mut all = vec![allow()];
     for (wanted, steps) in [
@@ -146,6 +152,7 @@ fn one_of_each_event() -> Vec<Event> {
             parts: vec![Part::text("x")],
             delivery: Delivery::Steer,
             typed: None,
+            allows: Vec::new(),
         },
         Event::MessageUnqueued { message: MessageId::from("m") },
         Event::TurnStarted {
@@ -360,7 +367,7 @@ fn random_pass(gate: &Gate, dice: &mut fastrand::Rng) -> Event {
 fn speech(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
     let message = MessageId(format!("m{}", bench.log.len()));
     let delivery = if dice.bool() { Delivery::Steer } else { Delivery::FollowUp };
-    Event::UserSpoke { message, parts: vec![Part::text("x")], delivery, typed: None }
+    Event::UserSpoke { message, parts: vec![Part::text("x")], delivery, typed: None, allows: Vec::new() }
 }
 
 /// Somebody takes back what waits, if anything does, as the driver lets them.

@@ -1,18 +1,21 @@
 //! The files that name servers, and where in them these stand.
 
-use super::{Origin, Raw, json};
+use super::super::jsonc;
+use super::{MOST_IN_FILE, Origin, Raw};
+use crate::assemble::plugins::From;
+use crate::plugins::{DATA_VARIABLE, Plugin, ROOT_VARIABLE};
 use piton_core::hidden;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
 /// Where servers stand.
 pub(super) struct Source {
-    /// The file; for JSON on a command line, nothing.
+    /// The file; for JSON on a command line, nothing; for a plugin, its folder.
     pub(super) file: PathBuf,
     pub(super) format: Format,
     pub(super) origin: Origin,
-    /// JSON that was said on the command line.
-    pub(super) said: Option<String>,
+    /// What it holds, if that is known already: JSON of a command line, or what a plugin says.
+    pub(super) said: Option<Result<String, String>>,
 }
 
 /// How they stand there.
@@ -30,19 +33,49 @@ impl Source {
     /// What a flag names: JSON, or a file.
     pub(super) fn said(said: &str, workspace: &Path) -> Self {
         let (file, said) = match said.trim_start().starts_with('{') {
-            true => (PathBuf::new(), Some(said.to_owned())),
+            true => (PathBuf::new(), Some(Ok(said.to_owned()))),
             false => (workspace.join(said), None),
         };
         Self { file, format: Format::Servers, origin: Origin::Flag, said }
     }
+
+    /// The servers of a plugin, each called `plugin_PLUGIN_SERVER`, as Claude Code calls them in the names of tools.
+    pub(super) fn of_plugin(plugin: &Plugin, from: &From) -> Option<Self> {
+        let said = match plugin.servers() {
+            Ok(None) => return None,
+            Ok(Some(servers)) => Ok(named(plugin, servers).to_string()),
+            Err(why) => Err(why),
+        };
+        let origin = Origin::Plugin { is_own: !matches!(from, From::Settings { is_own: false, .. }) };
+        Some(Self { file: plugin.root.clone(), format: Format::Servers, origin, said: Some(said) })
+    }
 }
 
-/// The entries of a file; none where it has no place for them. The error says why nothing can be read.
+/// What a plugin says of its servers, with their names here, and its folders in the environment of their processes.
+fn named(plugin: &Plugin, mut servers: Value) -> Value {
+    let inner = if servers.get("mcpServers").is_some() { servers["mcpServers"].take() } else { servers };
+    let Value::Object(inner) = inner else { return json!({ "mcpServers": inner }) };
+    let folders = [(ROOT_VARIABLE, &plugin.root), (DATA_VARIABLE, &plugin.data)];
+    let one = |(name, mut entry): (String, Value)| {
+        if entry.get("command").is_some() {
+            let env = entry.as_object_mut().map(|entry| entry.entry("env").or_insert_with(|| json!({})));
+            if let Some(env) = env.and_then(Value::as_object_mut) {
+                for (variable, folder) in folders {
+                    env.entry(variable).or_insert_with(|| json!(folder));
+                }
+            }
+        }
+        (format!("plugin_{}_{name}", plugin.name()), entry)
+    };
+    json!({ "mcpServers": inner.into_iter().map(one).collect::<Map<_, _>>() })
+}
+
+/// The entries of a file, as many as are looked at; none where it has no place for them. The error says why nothing can be read.
 pub(super) fn entries_of(text: &str, source: &Source) -> Result<Option<Vec<Raw>>, String> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let whole = json::parse(text)?;
+    let whole = jsonc::parse(text)?;
     let Value::Object(whole) = whole else { return Err("it is no JSON object".to_owned()) };
     let (place, servers) = match &source.format {
         Format::Servers => ("mcpServers", whole.get("mcpServers")),
@@ -75,13 +108,12 @@ fn looks_like_servers(whole: &Map<String, Value>, source: &Source) -> bool {
 
 fn raw(servers: &Map<String, Value>, text: &str, place: &str) -> Vec<Raw> {
     let from = if place.is_empty() { 0 } else { text.find(&format!("\"{place}\"")).unwrap_or(0) };
-    let one = |(name, value): (&String, &Value)| {
-        let line = line_of(name, text, from);
-        // OpenCode can switch a server of another file on and off, which is no server.
-        let is_switch = value.as_object().is_some_and(|entry| entry.keys().all(|key| key == "enabled"));
-        (!is_switch || !place.eq("mcp")).then(|| Raw { name: name.clone(), value: value.clone(), line })
+    // OpenCode can switch a server of another file on and off, which is no server.
+    let is_switch = |value: &Value| {
+        place == "mcp" && value.as_object().is_some_and(|entry| entry.keys().all(|key| key == "enabled"))
     };
-    servers.iter().filter_map(one).collect()
+    let all = servers.iter().filter(|(_, value)| !is_switch(value)).take(MOST_IN_FILE);
+    all.map(|(name, value)| Raw { name: name.clone(), value: value.clone(), line: line_of(name, text, from) }).collect()
 }
 
 /// The line on which a key stands, from this byte on.

@@ -1,8 +1,8 @@
 //! Servers that are configured for other programs, in the words of the user's own file: Cursor, VS Code, Windsurf, Claude Desktop,
 //! Codex. They are taken over once; what changes there afterwards is not.
 
+use super::super::jsonc;
 use super::super::machine::Machine;
-use super::json;
 use piton_tools::regular::{self, SETTINGS_BYTES};
 use serde_json::{Map, Value};
 use std::io::ErrorKind;
@@ -55,7 +55,7 @@ fn of_file(file: &Path, text: &str) -> Vec<Imported> {
     let is_toml = file.extension().is_some_and(|end| end == "toml");
     let whole = match is_toml {
         true => toml::from_str::<Value>(text).map_err(|error| format!("it is no TOML: {}", error.message())),
-        false => json::parse(text),
+        false => jsonc::parse(text),
     };
     let whole = match whole {
         Ok(whole) => whole,

@@ -1,8 +1,9 @@
 //! The user's own file of servers, `mcp.json` beside the configuration: what `piton mcp add`, `remove`, `enable` and `disable` change.
 
+use super::super::jsonc;
 use super::super::machine::Machine;
 use super::super::trouble::{Context, Trouble};
-use super::{json, read};
+use super::read;
 use piton_tools::regular::{self, SETTINGS_BYTES};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -42,7 +43,7 @@ impl OwnFile {
             return Ok(Self { path, whole: Map::new(), is_plain: true });
         }
         let is_plain = serde_json::from_str::<Value>(&text).is_ok();
-        match json::parse(&text) {
+        match jsonc::parse(&text) {
             Ok(Value::Object(whole)) => Ok(Self { path, whole, is_plain }),
             Ok(_) => Err(Trouble::new(format!("{} is no JSON object", path.display()))),
             Err(why) => Err(Trouble::new(format!("{}: {why}", path.display()))),

@@ -4,9 +4,12 @@ use crate::commands::{CommandError, Expanded};
 use piton_core::hidden;
 use piton_core::server_tool::{PREFIX, server_of};
 use piton_core::template::Piece;
-use piton_tools::servers::{Server, ServerPrompt, Servers};
+use piton_tools::servers::{Server, ServerContent, ServerPrompt, Servers};
 use std::sync::Arc;
 use tokio::runtime::Handle;
+
+/// Bytes of a prompt.
+const MOST_BYTES: usize = 100_000;
 
 /// What a prompt of a server comes to; `None`: the name is no server's. Must be called where a thread may block.
 pub(in super::super) fn prompt(
@@ -26,11 +29,15 @@ async fn asked(servers: &dyn Servers, of: &str, name: &str, words: &str) -> Resu
     let server = all.iter().find(|server| server.name == of).ok_or("it is gone")?;
     let prompt = named(server, name)?;
     let arguments = arguments(prompt, words)?;
-    let content = servers.prompt(of, &prompt.name, arguments).await?;
-    match content.text.trim().is_empty() {
-        true => Err(format!("the server {of} gave nothing for it")),
-        false => Ok(Expanded { pieces: vec![Piece::Given(content.text)] }),
+    let ServerContent { mut text, pictures } = servers.prompt(of, &prompt.name, arguments).await?;
+    if text.trim().is_empty() {
+        return Err(format!("the server {of} gave nothing for it"));
     }
+    if text.len() > MOST_BYTES {
+        text.truncate(text.floor_char_boundary(MOST_BYTES));
+        text.push_str("\n[cut: the server gave more]");
+    }
+    Ok(Expanded { pieces: vec![Piece::Given(text)], pictures, allows: Vec::new() })
 }
 
 fn named<'s>(server: &'s Server, name: &str) -> Result<&'s ServerPrompt, String> {
@@ -86,6 +93,18 @@ fn arguments(prompt: &ServerPrompt, words: &str) -> Result<Vec<(String, String)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use piton_testkit::servers::{Part, PlayedServers};
+
+    #[tokio::test]
+    async fn a_prompt_is_cut_and_comes_with_its_pictures() {
+        let played = Part { prompts: vec![prompt(&[("who", true)])], ..Part::ready("db", []) };
+        let servers = PlayedServers::new([played]);
+        let long = "x".repeat(2 * MOST_BYTES);
+        let expanded = asked(&*servers, "db", "mcp__db__greet", &long).await.expect("a prompt");
+        let [Piece::Given(text)] = &expanded.pieces[..] else { panic!("one text") };
+        assert!(text.len() < MOST_BYTES + 100 && text.ends_with("[cut: the server gave more]"));
+        assert_eq!(expanded.pictures.len(), 1);
+    }
 
     fn prompt(arguments: &[(&str, bool)]) -> ServerPrompt {
         let arguments =

@@ -160,10 +160,16 @@ fn stdio(fields: &Fields<'_>, source: &Source) -> Result<Transport, String> {
     Ok(Transport::Stdio { command, args: words, env, cwd })
 }
 
-/// The folder that the paths of a repository's file are relative to.
+/// The folder that the paths of a repository's file, or of a plugin, are relative to.
 fn folder_of(source: &Source) -> Option<&Path> {
-    let folder = source.file.parent().filter(|_| source.origin == Origin::Project)?;
-    if folder.ends_with(".piton") { folder.parent() } else { Some(folder) }
+    match source.origin {
+        Origin::Plugin { .. } => Some(&source.file),
+        Origin::Flag | Origin::User => None,
+        Origin::Project => {
+            let folder = source.file.parent()?;
+            if folder.ends_with(".piton") { folder.parent() } else { Some(folder) }
+        }
+    }
 }
 
 /// In milliseconds. What OpenCode calls so is how long its tools may take to list.
@@ -179,14 +185,14 @@ fn timeouts(fields: &Fields<'_>, source: &Source) -> Result<(Duration, Duration)
 /// The hosts that its process may reach; `None`: it runs outside of the sandbox, as the user's own hooks do.
 fn network(fields: &Fields<'_>, source: &Source) -> Result<Option<Vec<String>>, String> {
     let said = fields.list_or_none("network")?;
-    match (source.origin, fields.flag("sandbox")?) {
+    let is_brought = matches!(source.origin, Origin::Project | Origin::Plugin { is_own: false });
+    match fields.flag("sandbox")? {
         // It is not for a repository to say that it is trusted more.
-        (Origin::Project, Some(false)) => {
+        Some(false) if is_brought => {
             Err("`sandbox` is false, and a server of a repository runs in the sandbox; configure it as your own"
                 .to_owned())
         }
-        (Origin::Project, _) | (_, Some(true)) => Ok(Some(said.unwrap_or_default())),
-        (Origin::Flag | Origin::User, _) => Ok(said),
+        said_so => Ok(if is_brought || said_so == Some(true) { Some(said.unwrap_or_default()) } else { said }),
     }
 }
 

@@ -1,49 +1,23 @@
 //! Entries of files: which count, what a mistake costs, what other programs' words mean.
 
 use super::*;
+use crate::assemble::tree::Tree;
+use crate::config::Config;
 use piton_mcp::entry::{Login, Transport};
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-struct Tree(tempfile::TempDir);
-
 impl Tree {
-    fn with(files: &[(&str, &str)]) -> Self {
-        let tree = Self(tempfile::tempdir().expect("a folder"));
-        fs::create_dir_all(tree.path("repo/.git")).expect("made");
-        fs::create_dir_all(tree.path("repo/sub")).expect("made");
-        for (name, text) in files {
-            let path = tree.path(name);
-            fs::create_dir_all(path.parent().expect("below a folder")).expect("made");
-            fs::write(path, text).expect("written");
-        }
-        tree
-    }
-
-    fn path(&self, below: &str) -> PathBuf {
-        self.0.path().join(below)
-    }
-
-    fn machine(&self) -> Machine {
-        let vars = [("HOME", self.path("home").display().to_string()), ("KEY", "k-1".to_owned())];
-        Machine {
-            vars: vars.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            exe: PathBuf::new(),
-            data_dir: self.path("data"),
-            config_file: self.path("config/config.toml"),
-            config_is_named: false,
-            today: String::new(),
-        }
-    }
-
     fn found(&self, flags: &[&str]) -> Vec<FoundServer> {
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        look(&self.machine(), &self.path("repo/sub"), &[], &flags).expect("a list")
+        let (machine, workspace) = (self.machine(), self.path("repo/sub"));
+        let scope = Scope::new(&machine, &workspace, &Config::default(), &[], &[]).expect("a scope");
+        look(&scope, &flags).expect("a list")
     }
 
     /// What is found in `repo/sub`: name, state, and where it stands or why it cannot be used.
-    fn look(&self, flags: &[&str]) -> Vec<String> {
+    fn servers(&self, flags: &[&str]) -> Vec<String> {
         let root = format!("{}/", self.0.path().display());
         let said = |found: &FoundServer| {
             let why = found.entry.as_ref().err().map(|why| format!(": {why}")).unwrap_or_default();
@@ -81,7 +55,7 @@ fn flags_count_before_what_is_trusted_of_the_repository_and_that_before_the_user
     let claude = tree.path("home/.claude.json");
     let text = fs::read_to_string(&claude).expect("read").replace("REPO", &tree.path("repo").display().to_string());
     fs::write(&claude, text).expect("written");
-    let before = tree.look(&[r#"{"mcpServers": {"one": {"command": "flag"}}}"#]);
+    let before = tree.servers(&[r#"{"mcpServers": {"one": {"command": "flag"}}}"#]);
     assert_eq!(
         before,
         [
@@ -103,12 +77,12 @@ fn flags_count_before_what_is_trusted_of_the_repository_and_that_before_the_user
             trust.give(&item, text.as_bytes()).expect("written");
         }
     }
-    let after = tree.look(&[]);
+    let after = tree.servers(&[]);
     assert!(after.contains(&"two in force repo/.piton/mcp.json:3".to_owned()), "{after:?}");
     assert!(after.contains(&"two shadowed config/mcp.json:1".to_owned()), "{after:?}");
     fs::write(tree.path("repo/.piton/mcp.json"), r#"{"mcpServers": {"two": {"command": "b", "args": ["-x"]}}}"#)
         .unwrap();
-    let changed = tree.look(&[]);
+    let changed = tree.servers(&[]);
     assert!(changed.contains(&"two not trusted repo/.piton/mcp.json:1".to_owned()), "{changed:?}");
     assert!(changed.contains(&"two in force config/mcp.json:1".to_owned()), "{changed:?}");
 }
@@ -128,7 +102,7 @@ fn a_mistake_costs_its_own_entry_and_is_told_with_its_line() {
             r#"{"mcpServers": {"h": {"command": "h", "sandbox": false}, "i": {"command": "${NOPE}"}}}"#,
         ),
     ]);
-    let lines = tree.look(&["missing.json", "{\"x\": 1}"]);
+    let lines = tree.servers(&["missing.json", "{\"x\": 1}"]);
     assert_eq!(
         lines,
         [
@@ -211,7 +185,16 @@ fn the_users_own_file_keeps_what_is_not_changed() {
     let mut own = OwnFile::read(&tree.machine()).unwrap();
     assert!(own.remove("b") && !own.remove("b") && own.switch("a", true));
     own.write().unwrap();
-    assert_eq!(tree.look(&[]), ["a in force config/mcp.json:3"]);
+    assert_eq!(tree.servers(&[]), ["a in force config/mcp.json:3"]);
     fs::write(tree.path("config/mcp.json"), "{ // mine\n}").unwrap();
     assert!(OwnFile::read(&tree.machine()).unwrap().write().unwrap_err().to_string().contains("comments"));
+}
+
+#[test]
+fn of_a_file_of_a_hundred_thousand_servers_the_first_are_looked_at() {
+    let all: Vec<String> = (0..95_000).map(|at| format!("\"s{at}\":{{}}")).collect();
+    let text = format!("{{\"mcpServers\": {{{}}}}}", all.join(","));
+    let source = Source { said: None, ..Source::said("x.json", Path::new("/")) };
+    let read = entries_of(&text, &source).expect("read").expect("servers");
+    assert_eq!((read.len(), read[199].name.as_str(), read[199].line), (MOST_IN_FILE, "s199", Some(1)));
 }

@@ -44,19 +44,11 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
-    use std::path::PathBuf;
 
     #[test]
     fn variables_are_filled_in_and_missing_ones_are_named() {
         let vars = BTreeMap::from([("A".into(), "one".into()), ("EMPTY".into(), "".into())]);
-        let machine = Machine {
-            vars,
-            exe: PathBuf::new(),
-            data_dir: PathBuf::new(),
-            config_file: PathBuf::new(),
-            config_is_named: false,
-            today: String::new(),
-        };
+        let machine = Machine { vars, ..Machine::default() };
         let fill = |text: &str| fill(text, &machine);
         assert_eq!(fill("${A}/x/${B:-two}/{env:A}").as_deref(), Ok("one/x/two/one"));
         assert_eq!(fill("$A {A} ${A").as_deref(), Ok("$A {A} ${A"));

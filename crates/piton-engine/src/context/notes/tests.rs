@@ -57,6 +57,7 @@ impl Play {
             parts,
             delivery,
             typed: None,
+            allows: Vec::new(),
         });
         let (turn, model) = (self.session.turn() + 1, "a/b".to_owned());
         let policy = Box::new(policy);

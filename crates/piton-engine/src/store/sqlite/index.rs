@@ -75,7 +75,7 @@ pub struct Index {
 pub struct Query {
     /// Those that work in this folder or below it.
     pub project: Option<PathBuf>,
-    /// Those in whose title, folder or prompts each of these occurs, in whatever case.
+    /// Those in whose title, folder or prompts, or a subagent's, each of these occurs, in whatever case.
     pub words: Vec<String>,
     /// Those in which something happened since.
     pub since_ms: Option<TimeMs>,
@@ -170,19 +170,27 @@ impl Index {
     pub fn select(&self, query: &Query) -> Result<Vec<Summary>, IndexError> {
         let mut sql = "SELECT summary FROM listed".to_owned();
         let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-        if !query.words.is_empty() {
+        if !query.words.is_empty() && query.with_children {
             sql.push_str(" JOIN said USING (id)");
         }
         sql.push_str(if query.with_children { " WHERE true" } else { " WHERE is_child = 0" });
+        let said = " AND instr(said.text, ?) > 0".repeat(query.words.len());
+        if query.with_children {
+            sql.push_str(&said);
+        } else if !query.words.is_empty() {
+            // Or those whose subagents have them: up from each session with the words.
+            sql.push_str(&format!(
+                " AND id IN (WITH RECURSIVE up(id) AS (SELECT id FROM said WHERE true{said}
+                    UNION SELECT json_extract(listed.summary, '$.parent.session') FROM up JOIN listed USING (id) WHERE is_child = 1)
+                    SELECT id FROM up)"
+            ));
+        }
+        values.extend(query.words.iter().map(|word| Box::new(word.to_lowercase()) as Box<dyn ToSql>));
         if let Some(project) = &query.project {
             let path = project.to_string_lossy().into_owned();
             let below = format!("{}/", path.trim_end_matches('/'));
             sql.push_str(" AND (workspace = ? OR substr(workspace, 1, length(?)) = ?)");
             values.extend([path, below.clone(), below].map(|text| Box::new(text) as Box<dyn ToSql>));
-        }
-        for word in &query.words {
-            sql.push_str(" AND instr(said.text, ?) > 0");
-            values.push(Box::new(word.to_lowercase()));
         }
         if let Some(since_ms) = query.since_ms {
             sql.push_str(" AND updated_ms >= ?");

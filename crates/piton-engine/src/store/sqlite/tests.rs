@@ -169,6 +169,7 @@ fn said(text: &str) -> Event {
         parts: vec![Part::text(text)],
         delivery: Delivery::Steer,
         typed: None,
+        allows: Vec::new(),
     }
 }
 

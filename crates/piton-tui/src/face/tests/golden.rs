@@ -42,7 +42,7 @@ fn work() -> Told {
     let mut told = Told::default();
     let message = MessageId::from("m1");
     let parts = vec![Part::text("fix the failing test in calc.py, and say what was wrong with it")];
-    told.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None });
+    told.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() });
     let (model, policy) = ("fake/model".to_owned(), Box::new(Policy::piton()));
     told.record(Event::TurnStarted { turn: 1, model, fallbacks: vec![], policy, compact_at_tokens: None });
     told.record(Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None });
@@ -55,7 +55,8 @@ fn work() -> Told {
     called(&mut told, 2, &[("edit", edit), ("bash", json!({"command": "cargo test --workspace"}))]);
     let change = "edit calc.py (+1 −1)\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n";
     settled(&mut told, "c2_0", Outcome::ok(change).titled("edit calc.py (+1 −1)"));
-    let failed = Outcome::new(Status::Failed, "running 12 tests\ntest add ... FAILED\nexit code 101");
+    let failed = Outcome::new(Status::Failed, "running 12 tests\ntest add ... FAILED\nexit code 101")
+        .with(json!({"exit_code": 101}));
     settled(
         &mut told,
         "c2_1",
@@ -105,6 +106,7 @@ fn screens() -> Vec<(&'static str, Way)> {
                 parts,
                 delivery: Delivery::FollowUp,
                 typed: None,
+                allows: Vec::new(),
             });
             hear(seat, told);
         }),

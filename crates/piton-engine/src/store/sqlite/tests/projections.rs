@@ -153,7 +153,10 @@ fn a_title_is_the_beginning_of_the_first_prompt_that_has_words() {
     let mut journal = Journal::in_memory();
     let image = Part::Image { media_type: "image/png".to_owned(), data: "AA==".to_owned() };
     let (message, delivery) = (MessageId::from("msg_0"), Delivery::Steer);
-    append(&mut journal, vec![started(), Event::UserSpoke { message, parts: vec![image], delivery, typed: None }]);
+    append(
+        &mut journal,
+        vec![started(), Event::UserSpoke { message, parts: vec![image], delivery, typed: None, allows: Vec::new() }],
+    );
     let title = |journal: &Journal| journal.summary().expect("readable").expect("a session").title;
     assert_eq!(title(&journal), "");
     append(&mut journal, vec![said(&"äöü ".repeat(100)), said("later")]);
