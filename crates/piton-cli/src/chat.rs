@@ -13,11 +13,13 @@
 mod clipboard;
 mod commands;
 mod effects;
+mod hand_over;
 mod lookup;
 mod looks;
 mod pages;
 mod pictures;
 mod recall;
+mod recent;
 mod review;
 mod session;
 mod session_list;
@@ -56,6 +58,7 @@ use piton_tui::face::{Effect, Facts, Input, Note};
 use piton_tui::rewind::Turn;
 use piton_tui::terminal::{Lent, Seat, Terminal};
 use piton_tui::theme::Theme;
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -70,13 +73,20 @@ enum Done {
     /// The session was asked for something.
     Asked { about: About, answer: Result<Reply, EngineError> },
     /// The person's editor is closed, and the terminal given back.
-    Edited(Result<String>, Lent),
+    Edited {
+        /// The question whose plan was edited; `None`: the prompt was.
+        plan: Option<Subject>,
+        edited: Result<String>,
+        lent: Lent,
+    },
     /// It is known what each turn changed.
     Counted(Vec<Turn>),
     /// What is on the clipboard was asked for.
     Pasted(Option<Clip>),
     /// How a line may go on; nothing: another line was asked about since.
     Offered(Option<(String, Vec<Offer>)>),
+    /// Another process waits to take the session over; `None`: there is nothing to take over.
+    HandedOver(Result<Option<u32>>),
 }
 
 /// What was asked for, as far as it matters for what comes of it.
@@ -118,6 +128,12 @@ struct Chat<'a> {
     /// Words that wait until a model can be asked.
     held: Option<Prompt>,
     is_over: bool,
+    /// The command line, for a process that takes the session over.
+    typed: Vec<OsString>,
+    /// Whether one is waited for,
+    hands_over: bool,
+    /// and the one that takes it over when this one ends.
+    successor: Option<u32>,
     /// Whether an interrupt that comes next was for somebody who had the terminal.
     skips_interrupt: bool,
     /// Whether sessions of all folders are listed to choose from.
@@ -127,8 +143,16 @@ struct Chat<'a> {
     shown_theme: Option<Theme>,
 }
 
+/// How a conversation was left.
+pub(crate) enum Left {
+    /// With this exit code.
+    Over(u8),
+    /// Another process goes on with what runs, as soon as this one has ended: until then nothing is to be dropped.
+    HandedOver,
+}
+
 /// Talks until the person leaves.
-pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<u8> {
+pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
     if around.machine.var("TERM") == Some("dumb") {
         bail!("this terminal cannot move its cursor (TERM=dumb): say the task on the command line, piton run \"…\"");
     }
@@ -163,6 +187,9 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<u8> {
         status: status.map(|command| StatusLine::new(command, Env::new(around.machine.vars.clone()))),
         held: prompt,
         is_over: false,
+        typed: args.typed,
+        hands_over: false,
+        successor: None,
         skips_interrupt: false,
         lists_all: false,
         theme: theme::Watch::start(around),
@@ -177,9 +204,18 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<u8> {
         Some(stop) => Ok(stop.code()),
         None => Box::pin(chat.until_over(effects, &mut stops)).await,
     };
+    let successor = chat.successor;
     let open = chat.leave(diverted);
+    if let (Some(pid), Some(open)) = (successor, &open) {
+        hand_over::say(open.session.id(), pid);
+    }
+    if successor.is_some() {
+        // Dropped, it would stop what the other process goes on with.
+        std::mem::forget(open);
+        return Ok(Left::HandedOver);
+    }
     session::close_at_last(open, stops).await;
-    told
+    told.map(Left::Over)
 }
 
 /// The face on the screen, what it wants, and the script that prints its status line. What would be printed meanwhile is shown by it.
@@ -268,17 +304,18 @@ impl Chat<'_> {
     async fn done(&mut self, done: Done) {
         let (about, answer) = match done {
             Done::Asked { about, answer } => (about, answer),
-            Done::Edited(edited, lent) => {
+            Done::Edited { plan, edited, lent } => {
                 drop(lent);
-                match edited {
-                    Ok(text) => self.terminal.tell(Input::Edited(text)),
-                    Err(error) => self.fail(&error),
-                }
-                return;
+                return match (edited, plan) {
+                    (Ok(text), None) => self.terminal.tell(Input::Edited(text)),
+                    (Ok(text), Some(plan)) => self.terminal.tell(Input::PlanEdited(plan, text)),
+                    (Err(error), _) => self.fail(&error),
+                };
             }
             Done::Counted(turns) => return self.terminal.tell(Input::RewindAgain(turns)),
             Done::Pasted(clip) => return self.pasted(clip),
             Done::Offered(offered) => return self.offered(offered),
+            Done::HandedOver(successor) => return self.handed_over(successor),
         };
         match (about, answer) {
             (About::Plan, Ok(Reply::Planned(plan))) => self.planned(*plan),
@@ -286,7 +323,7 @@ impl Chat<'_> {
                 configured.notices.iter().for_each(|notice| self.note(notice.clone()));
                 self.configured(configured.changed);
             }
-            (_, Ok(Reply::Leaving { calls })) if calls.is_empty() => self.note(NOTHING_RUNS),
+            (_, Ok(Reply::Leaving { calls })) if calls.is_empty() => self.terminal.tell(Input::Background),
             (_, Ok(Reply::Forked { session })) => self.switch(session).await,
             (_, Ok(Reply::Unqueued { messages })) => {
                 let words: Vec<String> = messages.iter().map(|one| message::prose(&one.parts)).collect();

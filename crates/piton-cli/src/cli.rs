@@ -257,6 +257,12 @@ pub(crate) struct RunArgs {
     /// In a conversation, use the whole screen instead of the scrollback
     #[arg(long, conflicts_with = "screen_reader", help_heading = OUTPUT)]
     pub(crate) full: bool,
+    /// Take a conversation over from the process that started this one, as JSON says (Piton's own use)
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub(crate) take_over: Option<String>,
+    /// All of this as it was typed, for a process that takes the conversation over.
+    #[arg(skip)]
+    pub(crate) typed: Vec<OsString>,
 }
 
 /// Flags that are settings: the topmost layer of the configuration.
@@ -941,6 +947,9 @@ pub(crate) struct ModelsArgs {
     /// Update context windows and prices from this file or URL (in the format of models.jsonl) and store them
     #[arg(long, value_name = "FILE|URL")]
     pub(crate) refresh: Option<String>,
+    /// Also list the models of providers that you have no key for, from the catalogue
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Print one JSON object per model
     #[arg(long)]
     pub(crate) json: bool,

@@ -18,6 +18,7 @@ mod surroundings;
 mod typed;
 mod upkeep;
 
+use crate::chat::Left;
 use crate::cli::{Cli, Command, Format};
 use crate::commands::{
     agent, auth, command, config, context, demo, doctor, man, mcp, models, permission, plugin, presets, sandbox,
@@ -55,7 +56,11 @@ fn main() -> ExitCode {
     }
     match ensure_files().and_then(|()| tokio::runtime::Builder::new_current_thread().enable_all().build()) {
         Ok(runtime) => {
-            let code = runtime.block_on(start(cli.command));
+            let code = match runtime.block_on(start(cli.command)) {
+                Left::Over(code) => code,
+                // What is dropped is stopped, and it is to go on.
+                Left::HandedOver => std::process::exit(0),
+            };
             // Whatever still runs (a thread that reads the terminal) is not waited for.
             runtime.shutdown_background();
             ExitCode::from(code)
@@ -76,10 +81,10 @@ fn ensure_files() -> std::io::Result<()> {
     files.collect::<Result<Vec<_>, _>>().map(drop)
 }
 
-async fn start(command: Command) -> u8 {
+async fn start(command: Command) -> Left {
     match Surroundings::read() {
         Ok(around) => Box::pin(obey(command, &around)).await,
-        Err(error) => failing(&command)(&error),
+        Err(error) => Left::Over(failing(&command)(&error)),
     }
 }
 
@@ -92,10 +97,14 @@ fn failing(command: &Command) -> fn(&Failure) -> u8 {
 }
 
 /// Does what a command says, and returns the exit code.
-async fn obey(command: Command, around: &Surroundings) -> u8 {
+async fn obey(command: Command, around: &Surroundings) -> Left {
     let fail = failing(&command);
     let result = match command {
-        Command::Chat(args) => Box::pin(chat::chat(*args, around)).await,
+        Command::Chat(args) => match Box::pin(chat::chat(*args, around)).await {
+            Ok(Left::HandedOver) => return Left::HandedOver,
+            Ok(Left::Over(code)) => Ok(code),
+            Err(error) => Err(error),
+        },
         Command::Run(args) => run::run(*args, around).await,
         Command::Demo(args) => demo::demo(args, around).await,
         Command::Undo(args) => undo::undo(args, around).await,
@@ -127,7 +136,7 @@ async fn obey(command: Command, around: &Surroundings) -> u8 {
     let code = result.unwrap_or_else(|error| fail(&error));
     if view::output_was_lost() {
         view::write_stderr("piton: standard output could not be written; the session has everything\n");
-        return code.max(report::EXIT_FAILED);
+        return Left::Over(code.max(report::EXIT_FAILED));
     }
-    code
+    Left::Over(code)
 }

@@ -16,6 +16,7 @@ pub(crate) mod opening;
 pub(crate) mod order;
 pub(crate) mod shown;
 pub(crate) mod stops;
+pub(crate) mod take_over;
 pub(crate) mod talk;
 pub(crate) mod task;
 pub(crate) mod unfinished;
@@ -36,6 +37,9 @@ use piton_engine::engine::{Engine, EngineError, Handle};
 /// Runs one turn, or what is said on standard input, and returns the exit code.
 pub(crate) async fn run(args: RunArgs, around: &Surroundings) -> Result<u8> {
     let engine = Engine::open(&around.machine.data_dir);
+    if let Some(taken) = &args.take_over {
+        return Box::pin(take_over::take_over(taken, &args, &engine, around)).await;
+    }
     let order = order::resolve(&args, &engine, around)?;
     talk::talk(order, &engine, around).await
 }

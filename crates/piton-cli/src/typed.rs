@@ -3,7 +3,7 @@
 //! `piton "fix the test"` is `piton run "fix the test"`, and so is `piton -c "go on"`. Flags and commands of other agents
 //! that mean the same as one of ours are aliases in [`crate::cli`]; those that do not are answered with the nearest of ours.
 
-use crate::cli::Cli;
+use crate::cli::{Cli, Command};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{CommandFactory, Parser};
@@ -89,8 +89,13 @@ const IN_PITON: &str = "in Piton: ";
 /// What was typed, understood. The error is ready to be printed. At a terminal a task without a command begins a
 /// conversation, elsewhere it is run.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>, at_terminal: bool) -> Result<Cli, Error> {
-    let args = with_command(args.into_iter().collect(), at_terminal);
-    Cli::try_parse_from(&args).map_err(|error| with_our_words(error, &args))
+    let mut args = with_command(args.into_iter().collect(), at_terminal);
+    let mut cli = Cli::try_parse_from(&args).map_err(|error| with_our_words(error, &args))?;
+    if let (Command::Chat(chat), Some(at)) = (&mut cli.command, first_word(&args)) {
+        args.remove(at);
+        chat.typed = args.split_off(1);
+    }
+    Ok(cli)
 }
 
 /// The same with `chat` or `run` in its place, where no command was named but a task, or a flag that only these have.
@@ -190,7 +195,7 @@ fn instead_of_command(said: &str, is_first: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Command, Format, RunArgs};
+    use crate::cli::{Format, RunArgs};
 
     fn typed(words: &[&str]) -> Result<Cli, String> {
         let args = std::iter::once("piton").chain(words.iter().copied()).map(OsString::from);

@@ -734,7 +734,7 @@ impl Subject {
 pub enum Author {
     /// The model.
     Model,
-    /// A hook, replacing the model's.
+    /// A hook, replacing the model's; or the user, who edited a plan.
     Hook,
 }
 

@@ -74,7 +74,7 @@ impl Inquiry {
             options: vec![option(ASKING), option(EDITING)],
             ..InquiryQuestion::default()
         };
-        let plan = Some(Box::new(ProposedPlan { text: plan, file: None }));
+        let plan = Some(Box::new(ProposedPlan { text: plan, file: None, changed: false }));
         Self { questions: vec![question], seconds: None, plan }
     }
 

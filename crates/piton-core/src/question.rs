@@ -223,6 +223,7 @@ impl Question {
                 Some("this question is answered by yes or no, and not in words".to_owned())
             }
             (Some(inquiry), Decision::Answered(answers)) => inquiry.refuses(answers),
+            (Some(inquiry), Decision::ApproveChanged(input)) if inquiry.plan.is_some() && input.is_object() => None,
             (Some(_), Decision::ApproveChanged(_)) => Some("this question is answered in words".to_owned()),
             (_, _) => None,
         }

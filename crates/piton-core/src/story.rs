@@ -192,6 +192,14 @@ impl Story {
         }
     }
 
+    /// What the session has cost so far, where not all records of its past are heard.
+    pub fn set_cost(&mut self, cost_micros: Option<u64>) {
+        let block = self.places.get(&BlockId::Session).and_then(|order| self.blocks.get_mut(order));
+        if let Some(Body::Session(session)) = block.map(|block| &mut Arc::make_mut(block).body) {
+            session.cost_micros = cost_micros;
+        }
+    }
+
     /// Lets go of every block but the session's, and of what is under way: for a face that has drawn them and never looks
     /// back. Later records change none of them any more.
     pub fn forget(&mut self) {

@@ -224,11 +224,11 @@ impl Nursery for Children {
 
     fn ask_towards(&self, session: &SessionId, request: Request) -> Vec<Asking> {
         let at_work = self.lock();
-        if let Some((handle, _)) = at_work.get(session) {
+        if let Some((handle, _)) = at_work.sessions.get(session) {
             return vec![handle.ask(request)];
         }
         let through = Request::Subagent { session: session.clone(), request: Box::new(request) };
-        at_work.values().map(|(handle, _)| handle.ask(through.clone())).collect()
+        at_work.sessions.values().map(|(handle, _)| handle.ask(through.clone())).collect()
     }
 
     fn ask_all(&self, request: &Request) {

@@ -19,6 +19,7 @@ mod references;
 mod resources;
 mod entries;
 mod servers;
+mod sessions;
 mod system;
 
 pub use self::entries::EntriesChanged;

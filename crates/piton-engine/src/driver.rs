@@ -187,6 +187,10 @@ impl Driver {
                 Asked::Close => return None,
                 Asked::LeaveWhenAnswered => self.leave_when_answered(),
                 Asked::Request(request, asker) => return Some((request, asker)),
+                Asked::HandOver(done) => {
+                    // Nothing has begun that could be lost.
+                    let _ = done.send(());
+                }
                 // No call runs yet.
                 Asked::Record(..) | Asked::Afford(..) => {}
             }
@@ -225,6 +229,7 @@ impl Driver {
             self.start_ready();
             self.start_servers();
             self.answer_waiters();
+            self.hand_over();
             self.hosts.tell_durable();
             let is_busy = self.session.is_in_turn()
                 || self.session.shell().is_open()

@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// A session, in this process or in another.
@@ -421,6 +422,16 @@ impl Handle {
             // A closed session has been left.
             drop(here.inbox.put(Asked::LeaveWhenAnswered));
         }
+    }
+
+    /// Makes the session ready for another process that goes on with it: starts nothing more, and waits until no reply streams and every
+    /// call under way is one that the other process finds again. Whoever called this then ends its process as a kill would,
+    /// without dropping anything, since a command is stopped where its call is dropped; or goes on by [`Handle::unpause`].
+    pub async fn ready_to_hand_over(&self) -> Result<(), EngineError> {
+        let Line::Here(here) = &self.line else { return Ok(()) };
+        let (done, ready) = oneshot::channel();
+        here.inbox.put(Asked::HandOver(done))?;
+        ready.await.map_err(|_| EngineError::Closed)
     }
 
     /// Closes the session in good order: stops what is running, closes the journal, updates the list of sessions. A session

@@ -32,6 +32,8 @@ pub(crate) enum Asked {
     Afford(Affordable, oneshot::Sender<Result<Afforded, Short>>),
     /// Leave, without stopping anything, once every client of this process has its answer.
     LeaveWhenAnswered,
+    /// Start nothing more, and tell when another process can go on without a loss.
+    HandOver(oneshot::Sender<()>),
     /// Stop what runs, and leave.
     Close,
 }
@@ -152,7 +154,9 @@ impl Requests {
         let unread = std::iter::from_fn(|| self.0.try_recv().ok());
         let asker = |asked| match asked {
             Asked::Request(_, asker) => Some(asker),
-            Asked::Close | Asked::LeaveWhenAnswered | Asked::Record(..) | Asked::Afford(..) => None,
+            Asked::Close | Asked::LeaveWhenAnswered | Asked::HandOver(_) | Asked::Record(..) | Asked::Afford(..) => {
+                None
+            }
         };
         unread.filter_map(asker).collect()
     }
@@ -172,6 +176,8 @@ pub(crate) struct Askers {
     recorded: Vec<oneshot::Sender<()>>,
     /// Who waits for the end of a command of their own.
     commands: Vec<(CallId, Asker)>,
+    /// Who waits until another process can go on.
+    handing_over: Option<oneshot::Sender<()>>,
     stay: Stay,
 }
 
@@ -239,6 +245,24 @@ impl Askers {
     /// Waits for the end of this command.
     pub(crate) fn wait_for_command(&mut self, call: CallId, asker: Asker) {
         self.commands.push((call, asker));
+    }
+
+    /// Waits until another process can go on with the session.
+    pub(crate) fn wait_to_hand_over(&mut self, done: oneshot::Sender<()>) {
+        self.handing_over = Some(done);
+    }
+
+    /// Whether somebody does.
+    pub(crate) fn hand_over(&self) -> bool {
+        self.handing_over.is_some()
+    }
+
+    /// Another process can.
+    pub(crate) fn tell_handed_over(&mut self) {
+        if let Some(done) = self.handing_over.take() {
+            // Who wanted it may have thought better of it.
+            let _ = done.send(());
+        }
     }
 
     /// How many are waited for.
@@ -319,6 +343,7 @@ impl Askers {
     pub(crate) fn break_off(&mut self, error: &Arc<StoreError>) {
         // Who hears nothing knows that nothing is on record.
         self.recorded.clear();
+        self.handing_over = None;
         let ended = self.ended.drain(..).map(|(waiter, _)| waiter.asker);
         let owed = self.owed.drain(..).map(|(asker, _)| asker);
         let commands = self.commands.drain(..).map(|(_, asker)| asker);
@@ -340,5 +365,6 @@ impl Askers {
         self.waiting.clear();
         self.commands.clear();
         self.compacting = None;
+        self.handing_over = None;
     }
 }

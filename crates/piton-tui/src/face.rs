@@ -7,13 +7,14 @@
 //! ```
 
 mod frame;
+mod offer;
 mod press;
 mod spoken;
 #[cfg(test)]
 mod tests;
 
 use crate::commands::Command;
-use crate::files::Files;
+use crate::face::offer::AtWorkspace;
 use crate::history::{Entry, History, Scope};
 use crate::keys::{Keys, Style};
 use crate::page::Page;
@@ -90,18 +91,26 @@ pub enum Input {
     },
     /// An answer was not taken: the question stands as it did.
     NotAnswered(Subject),
+    /// No command runs that could go to the background.
+    Background,
     /// The session tells nothing more: nobody runs it.
     Closed,
     /// Words go back into the prompt, before those that stand there.
     PutBack(String),
     /// The text of the prompt, as the person's editor left it.
     Edited(String),
+    /// The plan that is asked about, as the person's editor left it.
+    PlanEdited(Subject, String),
     /// Prompts from before, the oldest first.
     History(Vec<Entry>),
     /// Commands beside Piton's own.
     Commands(Vec<Command>),
     /// What the last word of this line may become. It is no news if the person has typed on.
     Offers(String, Vec<Item>),
+    /// What the session has cost so far, in millionths of a dollar: not all of its past is told.
+    Spent(Option<u64>),
+    /// Sessions that a prompt may refer to, each by its id.
+    Sessions(Vec<Item>),
     /// What stands in the place of the status line, by a script of the person's; nothing: Piton's own.
     Status(Vec<String>),
     /// Time passes.
@@ -183,6 +192,8 @@ pub enum Effect {
     },
     /// Tell what this line, which ends at the cursor, may go on with, by [`Input::Offers`].
     LookUp(String),
+    /// Open the plan that is asked about in the person's editor.
+    EditPlan(Subject, String),
     /// Put in what is on the clipboard.
     Paste,
     /// Take so many turns back.
@@ -214,6 +225,8 @@ pub enum Effect {
     Scroll(isize),
     /// Leave.
     Leave,
+    /// Leave, and have the turn go on without a terminal.
+    HandOver,
 }
 
 /// What is done to a session in a list of them, by its id.
@@ -257,6 +270,8 @@ pub struct Face {
     page: Option<Page>,
     /// Whether the page is the one of the last call.
     shows_call: bool,
+    /// Whether the page is a plan that is asked about.
+    shows_plan: bool,
     review: Option<Review>,
     rewind: Option<Rewind>,
     /// Whether the face is left when the turn is over.
@@ -267,8 +282,10 @@ pub struct Face {
     history: History,
     /// What prompts from before are looked at.
     scope: Scope,
-    /// The files behind an `@`, once one was typed.
-    files: Option<Files>,
+    /// What is there for an `@`, once one was typed.
+    at: Option<AtWorkspace>,
+    /// Sessions to refer to: title, what else there is to know, id.
+    sessions: Vec<Item>,
     commands: Vec<Command>,
     meter: Meter,
     todos: Vec<TodoItem>,
@@ -313,6 +330,7 @@ impl Face {
             picker_ms: None,
             page: None,
             shows_call: false,
+            shows_plan: false,
             review: None,
             rewind: None,
             leaves_after: false,
@@ -320,7 +338,8 @@ impl Face {
             notes: Vec::new(),
             history: History::default(),
             scope: Scope::Folder,
-            files: None,
+            at: None,
+            sessions: Vec::new(),
             commands: crate::commands::own(),
             meter: Meter::default(),
             todos: Vec::new(),
@@ -410,7 +429,7 @@ impl Face {
             Input::Note(note) => self.note(&note),
             Input::Page { title, text, at_end } => {
                 let page = Page::of_text(&title, &text);
-                self.shows_call = false;
+                (self.shows_call, self.shows_plan) = (false, false);
                 self.page = Some(if at_end { page.at_end() } else { page });
             }
             Input::Review(source, files) => {
@@ -441,25 +460,29 @@ impl Face {
                 let mut open = self.questions.iter_mut().filter(|asked| asked.wanted().subject == subject);
                 open.next().into_iter().for_each(Asked::ask_again);
             }
+            Input::Background => return self.background(),
             Input::Closed => self.close(),
             Input::PutBack(words) => self.put_back(&words),
+            Input::PlanEdited(subject, text) => return self.plan_edited(&subject, &text),
             Input::Edited(text) => self.prompt.set(text.trim_end_matches('\n')),
             Input::History(entries) => self.history.extend(entries),
-            Input::Commands(commands) => {
-                self.commands.extend(commands);
-                // What is typed already may mean one of them.
-                if self.menu.needle.starts_with('/') {
-                    return self.offer();
-                }
-            }
             Input::Offers(line, items) => self.take_offers(&line, items),
+            Input::Commands(commands) => return self.add_commands(commands),
+            Input::Spent(cost_micros) => self.transcript.spent(cost_micros),
+            Input::Sessions(sessions) => self.sessions = sessions,
             Input::Status(lines) => self.status_lines = lines,
             Input::Tick => {
                 self.spins += 1;
-                self.look_for_files();
+                self.look_behind_at();
             }
         }
         Vec::new()
+    }
+
+    fn add_commands(&mut self, commands: Vec<Command>) -> Vec<Effect> {
+        self.commands.extend(commands);
+        // What is typed already may mean one of them.
+        if self.menu.needle.starts_with('/') { self.offer() } else { Vec::new() }
     }
 
     fn hear(&mut self, published: &Published) {

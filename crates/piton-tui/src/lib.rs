@@ -33,4 +33,6 @@ pub mod signals;
 pub mod terminal;
 pub mod text;
 pub mod theme;
+mod symbols;
 mod transcript;
+mod workspace;

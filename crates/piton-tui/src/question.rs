@@ -75,6 +75,8 @@ pub(crate) enum Pressed {
     Taken,
     /// The whole of it is to be shown.
     Details,
+    /// The plan that it is about is to be edited.
+    EditPlan,
     /// That is the answer.
     Answer(Answer),
 }
@@ -284,7 +286,7 @@ impl Asked {
             rows.extend(text::wrap(&offered, within, 2).into_iter().map(|row| framed("│ ", row, theme)));
         }
         let mut hints = vec![match &self.typing {
-            None if self.is_about_a_plan() => format!("v all of it · {}", self.given.hint()),
+            None if self.is_about_a_plan() => format!("v all of it · e edit it · {}", self.given.hint()),
             None if question.inquiry.is_some() => self.given.hint(),
             None if self.how_long => "Esc back".to_owned(),
             None => "Tab: no, and what to do instead · v all of it · Esc stop the turn".to_owned(),

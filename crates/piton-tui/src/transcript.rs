@@ -80,6 +80,11 @@ impl Transcript {
         &self.story
     }
 
+    /// What the session has cost so far, told or not.
+    pub(crate) fn spent(&mut self, cost_micros: Option<u64>) {
+        self.story.set_cost(cost_micros);
+    }
+
     /// The newest call that is settled.
     pub(crate) fn last_call(&self) -> Option<&Arc<Block>> {
         self.last_call.as_ref()

@@ -24,6 +24,8 @@ use piton_tui::rewind::{Changed, Turn};
 use std::collections::BTreeMap;
 use std::io::Write;
 
+/// Marks a model that cannot be asked yet.
+const NO_KEY: &str = "✗ no key";
 /// Turns of which it is counted what they changed, the newest.
 const MOST_COUNTED: usize = 200;
 
@@ -185,20 +187,24 @@ impl Chat<'_> {
 
     async fn pick_model(&mut self) {
         self.note("asking which models there are …");
-        let listed = self.printed(&["models", "--json"]).await;
+        let listed = self.printed(&["models", "--all", "--json"]).await;
         let item = |line: &str| {
             let line: serde_json::Value = serde_json::from_str(line).ok()?;
             let name = line["model"].as_str()?.to_owned();
             let window = line["window_tokens"].as_u64().map(|tokens| format!("{}k tokens", tokens / 1000));
+            let is_missing = line["key_missing"].as_bool() == Some(true);
+            let mark = is_missing.then(|| NO_KEY.to_owned());
+            let login =
+                is_missing.then(|| format!("piton auth login {}", line["provider"].as_str().unwrap_or_default()));
             let key = line["key"].as_str().map(|key| format!("key from {key}"));
             let price = price(&line["known"]["price"]);
             let has_key = key.is_some();
-            let detail = [window, price, key].into_iter().flatten().collect::<Vec<_>>().join(" · ");
-            Some((has_key, Item { label: name.clone(), detail, value: name }))
+            let detail = [mark, window, price, key, login].into_iter().flatten().collect::<Vec<_>>().join(" · ");
+            Some(((is_missing, !has_key), Item { label: name.clone(), detail, value: name }))
         };
-        let mut items: Vec<(bool, Item)> = listed.lines().filter_map(item).collect();
-        // Models with a key come first.
-        items.sort_by_key(|(has_key, _)| !has_key);
+        let mut items: Vec<((bool, bool), Item)> = listed.lines().filter_map(item).collect();
+        // Models with a key come first, those that need one last.
+        items.sort_by_key(|(place, _)| *place);
         let items: Vec<Item> = items.into_iter().map(|(_, item)| item).collect();
         if items.is_empty() {
             return self.warn("no provider with a key and no local server answered; /doctor says more");

@@ -6,7 +6,7 @@ use crate::failure::{Context, Result};
 use base64::Engine as _;
 use piton_core::client::{Prompt, Request};
 use piton_core::configure::{BUILD, Configure, PLAN};
-use piton_core::event::Direction;
+use piton_core::event::{Direction, Subject};
 use piton_core::message::Part;
 use piton_core::permission::PermissionMode;
 use piton_tui::face::Effect;
@@ -34,16 +34,8 @@ impl Chat<'_> {
             Effect::Mode(mode) => self.mode(mode).await,
             Effect::Command { name, words } => self.command(&name, &words).await,
             Effect::Chosen(purpose, value) => self.chosen(purpose, &value).await,
-            Effect::Editor { text, beside } => {
-                self.skips_interrupt = true;
-                let (lent, around) = (self.terminal.lend(), self.around.clone());
-                // The session goes on meanwhile.
-                let edits = tokio::task::spawn_blocking(move || edit(&text, &beside, &around));
-                self.asked.push(Box::pin(async move {
-                    let edited = edits.await.context("the editor could not be waited for");
-                    Done::Edited(edited.unwrap_or_else(Err), lent)
-                }));
-            }
+            Effect::Editor { text, beside } => self.edit(text, beside, None),
+            Effect::EditPlan(subject, text) => self.edit(text, String::new(), Some(subject)),
             Effect::Rewind { turns, scope } => self.plan(Direction::Undo, turns, scope),
             Effect::Session(deed) => self.session_deed(deed).await,
             Effect::LookUp(line) => self.look_up(line),
@@ -61,9 +53,22 @@ impl Chat<'_> {
                 drop(lent);
             }
             Effect::Leave => self.is_over = true,
+            Effect::HandOver => self.hand_over(),
             // These are the terminal's.
             Effect::Copy(_) | Effect::Redraw | Effect::Full(_) | Effect::Scroll(_) => {}
         }
+    }
+
+    /// A text in the person's editor: the prompt, or the plan that this question is about.
+    fn edit(&mut self, text: String, beside: String, plan: Option<Subject>) {
+        self.skips_interrupt = true;
+        let (lent, around) = (self.terminal.lend(), self.around.clone());
+        // The session goes on meanwhile.
+        let edits = tokio::task::spawn_blocking(move || edit(&text, &beside, &around));
+        self.asked.push(Box::pin(async move {
+            let edited = edits.await.context("the editor could not be waited for");
+            Done::Edited { plan, edited: edited.unwrap_or_else(Err), lent }
+        }));
     }
 
     pub(super) async fn mode(&mut self, mode: PermissionMode) {

@@ -131,7 +131,10 @@ impl Chat<'_> {
         self.show_printed();
         let words = std::iter::once("piton").chain(argv.iter().copied());
         match Cli::try_parse_from(words) {
-            Ok(cli) => drop(Box::pin(crate::obey(cli.command, self.around)).await),
+            Ok(cli) => {
+                // What it printed says how it went.
+                let _ = Box::pin(crate::obey(cli.command, self.around)).await;
+            }
             Err(error) => return error.to_string(),
         }
         print::diverted().join("\n")

@@ -53,6 +53,7 @@ impl<'a> Chat<'a> {
         }
         self.recall().await;
         self.offer_commands();
+        self.offer_sessions();
         if picks {
             self.pick_session();
         }
@@ -202,7 +203,8 @@ impl<'a> Chat<'a> {
         self.tell_facts();
         let shown = if is_new { String::new() } else { print::short_id(id.as_str()).to_owned() };
         self.terminal.tell(Input::Session { id: shown });
-        let mut feed = session.subscribe(1);
+        let next = if is_new { None } else { self.tell_recent(&session).await? };
+        let mut feed = session.subscribe(next.unwrap_or(1));
         feed.attend(true);
         for grant in session.grants() {
             self.note(format!("{} is allowed in this session (/permissions)", grant.rule));
@@ -210,7 +212,7 @@ impl<'a> Chat<'a> {
         if session.resumed() == Resumed::MidTurn && session.elsewhere().is_none() {
             self.note("its last turn was cut off: /continue goes on with it, and so does what you say next");
         }
-        self.open = Some(Open { session, feed, upkeep });
+        (self.open, self.hands_over) = (Some(Open { session, feed, upkeep }), false);
         // A mode that a person chose is the session's, whoever resumes it. `--yes` is for one run.
         if let Some(mode) = self.wishes.mode.filter(|mode| is_new && *mode != PermissionMode::Auto) {
             self.ask(Request::Configure(Configure { mode: Some(mode), ..Configure::default() }), About::Else);
@@ -240,6 +242,7 @@ impl<'a> Chat<'a> {
         self.place = Place::New(self.folder().to_owned());
         self.wishes.had = Configure::default();
         self.terminal.tell(Input::Session { id: String::new() });
+        self.offer_sessions();
         if self.assemble().await {
             self.note("a new session begins with what you say next");
         }

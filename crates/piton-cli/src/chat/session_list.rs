@@ -26,6 +26,11 @@ impl Chat<'_> {
         }
     }
 
+    /// The sessions that a prompt may refer to, for the face. Where they cannot be listed, `/sessions` says why.
+    pub(super) fn offer_sessions(&self) {
+        self.terminal.tell(Input::Sessions(self.sessions().unwrap_or_default()));
+    }
+
     fn sessions(&self) -> Result<Vec<Item>> {
         let index = self.engine.index()?;
         let project = (!self.lists_all).then(|| self.folder().to_owned());

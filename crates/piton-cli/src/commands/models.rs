@@ -34,21 +34,28 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> Result<u
                     view::write_stderr(&format!("{name}: key from {place}\n"));
                 }
                 let is_known = provider::find(name).is_some();
-                let known = |model: &ListedModel| {
+                let facts = |model: &ListedModel| {
                     let known = config.known(known.clone(), name, &model.id);
                     // A server of one's own may call anything by any name.
                     if is_known { known.look_up(name, &model.id) } else { known.newer(name, &model.id) }
                 };
-                models.iter().for_each(|model| show(args, name, model, known(model).as_ref(), place.as_deref()));
+                let key = place.as_deref().map_or(Key::NotNeeded, Key::From);
+                models.iter().for_each(|model| show(args, name, model, facts(model).as_ref(), key));
                 found += models.len();
+                if args.all && models.is_empty() && place.is_none() && is_known {
+                    let without = of_catalogue(&known, name);
+                    let facts = |model: &ListedModel| known.look_up(name, &model.id);
+                    without.for_each(|model| show(args, name, &model, facts(&model).as_ref(), Key::Missing));
+                }
             }
             Err(error) => {
                 let names = known.names(name);
                 let instead = if names.is_empty() { "" } else { "; what follows is of the catalogue" };
                 view::write_stderr(&format!("{name}: {error:#}{instead}\n"));
                 found += names.len();
-                let listed = names.into_iter().map(|id| ListedModel { id, window_tokens: None });
-                listed.for_each(|model| show(args, name, &model, known.look_up(name, &model.id).as_ref(), None));
+                let listed = of_catalogue(&known, name);
+                let facts = |model: &ListedModel| known.look_up(name, &model.id);
+                listed.for_each(|model| show(args, name, &model, facts(&model).as_ref(), Key::NotNeeded));
             }
         }
     }
@@ -103,12 +110,31 @@ async fn list(name: &str, config: &Config, around: &Surroundings) -> Result<Vec<
     Ok(provider::list_models(&spec, &server::http_options(name, config, &around.machine)?).await?)
 }
 
+/// The key of a model's provider.
+#[derive(Clone, Copy)]
+enum Key<'k> {
+    /// It is found here.
+    From(&'k str),
+    /// None is known, and the models are listed all the same.
+    NotNeeded,
+    /// None is known, so that the provider was not asked.
+    Missing,
+}
+
+fn of_catalogue(known: &Catalogue, provider: &str) -> impl Iterator<Item = ListedModel> {
+    known.names(provider).into_iter().map(|id| ListedModel { id, window_tokens: None })
+}
+
 /// One line of the list: what the server says, and what the catalogue knows besides.
-fn show(args: &ModelsArgs, provider: &str, model: &ListedModel, known: Option<&ModelFacts>, key: Option<&str>) {
+fn show(args: &ModelsArgs, provider: &str, model: &ListedModel, known: Option<&ModelFacts>, key: Key<'_>) {
     let name = format!("{provider}/{}", model.id);
     let window_tokens = model.window_tokens.or(known.and_then(|known| known.limits.window_tokens));
     if args.json {
-        let mut line = json!({"model": name, "provider": provider, "window_tokens": window_tokens, "key": key});
+        let place = if let Key::From(place) = key { Some(place) } else { None };
+        let mut line = json!({"model": name, "provider": provider, "window_tokens": window_tokens, "key": place});
+        if let Key::Missing = key {
+            line["key_missing"] = json!(true);
+        }
         if let Some(ModelFacts { limits, images, tools, reasoning, price, .. }) = known {
             line["known"] = json!({"max_output_tokens": limits.max_output_tokens, "images": images, "tools": tools,
                 "reasoning": reasoning, "price": price.map(|price| json!({"input": price.input, "output": price.output}))});
@@ -117,5 +143,6 @@ fn show(args: &ModelsArgs, provider: &str, model: &ListedModel, known: Option<&M
         return;
     }
     let window = window_tokens.map(|tokens| format!("  {} tokens", view::thousands(tokens))).unwrap_or_default();
-    view::write_stdout(&format!("{name}{window}\n"));
+    let missing = if let Key::Missing = key { "  (no key)" } else { "" };
+    view::write_stdout(&format!("{name}{window}{missing}\n"));
 }

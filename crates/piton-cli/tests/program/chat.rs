@@ -1,6 +1,9 @@
 //! `piton` in a terminal: what stands on the screen, and what a person does there.
 
 use crate::stage::{Ran, Stage, Terminal, until};
+use piton_core::event::Record;
+use piton_engine::engine::Engine;
+use piton_engine::store::Opening;
 use serde_json::json;
 use std::num::NonZero;
 use std::time::Duration;
@@ -732,4 +735,118 @@ fn the_clipboard_gives_text_or_a_picture() {
     wait_for(&person, "› [Picture 1]");
     person.type_keys("\u{4}\u{3}\u{3}\u{3}");
     assert_eq!(person.end(), 0);
+}
+
+#[test]
+fn behind_an_at_stand_definitions_and_sessions_and_the_model_reads_them() {
+    let stage = Stage::new(json!([{"text": "The old answer."}, {"text": "Seen."}, {"text": "Seen, too."}]));
+    let stage = stage.with_files([("src/lib.rs", "mod x;\n\nfn parse_header() {\n    one()\n}\n\nfn other() {}\n")]);
+    stage.run(&["find the leak"]).expect_code(0);
+    let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let mut person = seat(&stage, &[]);
+    wait_for(&person, "? keys");
+    person.type_keys("explain @parse_h");
+    wait_for(&person, "fn · src/lib.rs:3");
+    person.type_keys("\t");
+    wait_for(&person, "explain @src/lib.rs:3-5");
+    person.type_keys("\r");
+    wait_for(&person, "Seen.");
+    let told = serde_json::to_string(&stage.last_messages()).unwrap();
+    assert!(told.contains("fn parse_header()") && !told.contains("fn other()"), "{told}");
+    person.type_keys("go on as in @leak");
+    wait_for(&person, "session · ");
+    person.type_keys("\t");
+    wait_for(&person, &format!("@{id}"));
+    person.type_keys("\r");
+    wait_for(&person, "Seen, too.");
+    until("the second turn is over", || shown(&person).matches("1 step").count() == 2);
+    let told = serde_json::to_string(&stage.last_messages()).unwrap();
+    assert!(told.contains("User: find the leak") && told.contains("Assistant: The old answer."), "{told}");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+#[test]
+fn a_model_whose_provider_has_no_key_is_marked_in_the_list() {
+    let stage = Stage::new(json!([]));
+    let mut person = seat(&stage, &[]);
+    wait_for(&person, "? keys");
+    person.type_keys("/model\r");
+    wait_for(&person, "key from");
+    std::thread::sleep(A_WHILE);
+    person.type_keys("mistral-large");
+    wait_for(&person, "✗ no key · ");
+    let row = shown(&person).lines().find(|row| row.contains("✗ no key")).unwrap().to_owned();
+    assert!(row.contains("k tokens · $") && row.contains("a million · piton auth"), "{row}");
+    person.type_keys("\u{1b}");
+    until("the list is gone", || !shown(&person).contains("✗ no key"));
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+/// A session like the only one, with many more steps in its turn.
+fn lengthened(stage: &Stage) -> String {
+    let was = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let id = format!("{}00000000", &was[..was.len() - 8]);
+    let engine = Engine::open(stage.home.path().join("data"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let records = runtime.block_on(engine.records(&was.as_str().into())).unwrap();
+    let at = |kind: &str| records.iter().position(|record| record.event.kind() == kind).unwrap();
+    let (first, last) = (at("step_started"), at("step_finished") + 1);
+    let mut lines: Vec<String> = Vec::new();
+    let mut put = |record: &Record, step: usize| {
+        let line = serde_json::to_string(record).unwrap().replace("\"c1_0\"", &format!("\"c{step}_0\""));
+        let line = line.replace("\"step\":1,", &format!("\"step\":{step},"));
+        let line = line.replace("\"step\":1}", &format!("\"step\":{step}}}")).replace("\"step\":2", "\"step\":700");
+        // One that repeats itself would be stopped.
+        lines.push(line.replace("a.txt", &format!("a{step}.txt")).replace(&was, &id));
+    };
+    records[..first].iter().for_each(|record| put(record, 1));
+    (1..700).for_each(|step| records[first..last].iter().for_each(|record| put(record, step)));
+    records[last..].iter().for_each(|record| put(record, 1));
+    let parsed = |(line, seq): (&String, u64)| Record { seq, ..serde_json::from_str(line).unwrap() };
+    let made: Vec<Record> = lines.iter().zip(1..).map(parsed).collect();
+    let opening = Opening { pid: std::process::id(), boot_id: None, now_ms: made[0].at_ms, shares_runtime: false };
+    runtime.block_on(engine.store().adopt(&id.as_str().into(), opening, made)).unwrap();
+    id
+}
+
+#[test]
+fn of_a_long_session_the_end_is_shown_and_the_rest_is_in_the_journal() {
+    let script = json!([
+        {"tools": [{"name": "read", "args": {"path": "a.txt"}}]},
+        {"text": "The first answer."},
+        {"text": "The second answer."},
+        {"text": "The third answer."}
+    ]);
+    let stage = Stage::new(script).with_files([("a.txt", "line\n")]);
+    stage.run(&["read it"]).expect_code(0);
+    let id = lengthened(&stage);
+    assert!(stage.journal_of(&id).len() > 4_000);
+    let mut person = seat(&stage, &["--resume", &id]);
+    wait_for(&person, "The first answer.");
+    wait_for(&person, "the turn is long");
+    assert!(!shown(&person).contains("› read it"), "its beginning is not shown");
+    person.type_keys("and now?\r");
+    wait_for(&person, "The second answer.");
+    until("the second turn is over", || shown(&person).contains("1 step"));
+    person.type_keys("/transcript\r");
+    wait_for(&person, "the whole session");
+    person.type_keys("g");
+    wait_for(&person, "read it");
+    person.type_keys("q\u{4}");
+    assert_eq!(person.end(), 0);
+    // From here on whole turns are told, as far as they are not too long.
+    let mut again = seat(&stage, &["--resume", &id]);
+    wait_for(&again, "The second answer.");
+    assert!(!shown(&again).contains("the turn is long") && !shown(&again).contains("The first answer."));
+    again.type_keys("once more\r");
+    wait_for(&again, "The third answer.");
+    until("the third turn is over", || shown(&again).matches("1 step").count() == 2);
+    again.type_keys("\u{4}");
+    assert_eq!(again.end(), 0);
+    assert!(
+        stage.last_messages().iter().any(|message| message.to_string().contains("read it")),
+        "the model has all of it"
+    );
 }

@@ -22,6 +22,7 @@ mod examples;
 mod faults;
 mod follow;
 mod foreign;
+mod hand_over;
 mod hooks;
 mod hostile;
 mod inquiry;

@@ -220,3 +220,41 @@ fn in_a_conversation_the_plan_is_drawn_and_the_status_line_has_the_mode_that_was
     person.type_keys("\u{4}");
     assert_eq!(person.end(), 0);
 }
+
+#[test]
+fn a_plan_is_edited_and_what_is_approved_is_what_was_edited_then() {
+    let stage = in_repository(Stage::new(json!([exit_plan(), {"text": "Off I go."}])));
+    stage.home.write("editor", "#!/bin/sh\nsed -i 's/Write a test/Write two tests/' \"$1\"\n");
+    let before = format!("stty rows 24 cols 90; export EDITOR='sh {}/editor'; ", stage.home.path().display());
+    let line = ["--model", "openai-chat/test-model", "--agent", "plan"];
+    let mut person = stage.terminal_behind(&before, &[&line[..], &["fix it"]].concat());
+    wait_for(&person, "e edit it");
+    std::thread::sleep(A_WHILE);
+    // From its page, too.
+    person.type_keys("v");
+    wait_for(&person, "e edits it");
+    person.type_keys("e");
+    wait_for(&person, "Write two tests");
+    wait_for(&person, "1-2 choose");
+    // It outlives a kill.
+    let is_face = |pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.starts_with(b"sh"));
+    crate::stage::descendants(person.pid()).into_iter().filter(is_face).for_each(|pid| kill(pid, Signal::KILL));
+    drop(person);
+    let mut person = stage.terminal_behind(&before, &[&line[..], &["-c"]].concat());
+    wait_for(&person, "Write two tests");
+    assert!(
+        !stage.journal().iter().any(|event| event["type"] == "settings_changed" && event["changed"]["mode"] == "ask")
+    );
+    std::thread::sleep(A_WHILE);
+    person.type_keys("1");
+    wait_for(&person, "Off I go.");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+    assert_eq!(plans(&stage).len(), 2, "a file of its own: {:?}", plans(&stage));
+    let told = told(&stage);
+    assert!(
+        told.contains("The user approved") && told.contains("The plan was changed after you proposed it."),
+        "{told}"
+    );
+    assert!(told.contains("2. Write two tests") && !told.contains("Write a test"), "{told}");
+}

@@ -48,6 +48,9 @@ pub struct ProposedPlan {
     /// The file that Piton keeps it in, as people see it; none: it could not be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// Whether it is another one than the model wrote: the user or a hook has changed it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed: bool,
 }
 
 /// What an answer means for the session.
@@ -82,6 +85,8 @@ impl ProposedPlan {
     /// The outcome of the call, as the model reads it.
     pub fn outcome(&self, given: Given<'_>) -> Outcome {
         let kept = self.file.as_ref().map_or(String::new(), |file| format!(" The plan is kept in {file}."));
+        let changed = format!("\n\nThe plan was changed after you proposed it. It is now:\n\n{}", self.text);
+        let kept = if self.changed { format!("{kept}{changed}") } else { kept };
         let still = "You are still in plan mode.";
         let (status, title, text) = match (approval(given), given) {
             (Some(Approval::In(PermissionMode::AcceptEdits)), _) => {
@@ -131,7 +136,8 @@ mod tests {
 
     #[test]
     fn the_model_reads_where_the_plan_is_kept() {
-        let plan = ProposedPlan { text: "x".to_owned(), file: Some(".piton/plans/x.md".to_owned()) };
+        let file = Some(".piton/plans/x.md".to_owned());
+        let plan = ProposedPlan { text: "x".to_owned(), file, changed: false };
         for given in [Given::Defaults, Given::Nobody, Given::Refused(Some("no"))] {
             assert!(plan.outcome(given).text.ends_with("The plan is kept in .piton/plans/x.md."), "{given:?}");
         }

@@ -332,7 +332,7 @@ fn asked(question: &mut Question, see: &mut See<'_>) {
 
 fn inquired(inquiry: &mut Inquiry, see: &mut See<'_>) {
     let Inquiry { questions, seconds: _, plan } = inquiry;
-    for ProposedPlan { text, file } in plan.iter_mut().map(|plan| &mut **plan) {
+    for ProposedPlan { text, file, changed: _ } in plan.iter_mut().map(|plan| &mut **plan) {
         see(World, None, text);
         file.iter_mut().for_each(|file| see(World, None, file));
     }

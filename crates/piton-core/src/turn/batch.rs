@@ -16,7 +16,7 @@
 use super::gate::{Askee, Gate};
 use super::job::Job;
 use crate::call::{Access, CallInput, Effects, Outcome, Picture, Planned, Status};
-use crate::event::{Author, Event, Moment, Subject, Verdict};
+use crate::event::{Answerer, Author, Event, Moment, Subject, Verdict};
 use crate::hook::{Gates, HookPoint, HookVerdict};
 use crate::ids::{CallId, SessionId, TimeMs};
 use crate::limits::MAX_CALLS_SIDE_BY_SIDE;
@@ -50,6 +50,8 @@ struct CallEntry {
     call: Arc<ToolCall>,
     /// The call as the model made it, where a hook or a person changed its input.
     made: Option<Arc<ToolCall>>,
+    /// Whether a person did, who is asked about it as they have made it.
+    is_edited: bool,
     /// What its tool says of it, once it was judged.
     plan: Option<Box<Planned>>,
     /// What a person was asked, where the journal says so.
@@ -144,6 +146,7 @@ impl Batch {
             CallEntry {
                 call,
                 made: None,
+                is_edited: false,
                 plan: None,
                 asked: None,
                 asked_ms: 0,
@@ -190,7 +193,7 @@ impl Batch {
     }
 
     /// Lets the rules see every call again that has not begun, except those that a person has allowed: who goes on with
-    /// the turn has rules and hooks of its own. They see what the model wrote, not what hooks before them made of it.
+    /// the turn has rules and hooks of its own. They see what the model or a person wrote, not what hooks before them made of it.
     pub(super) fn judge_again(mut self, gates: &Gates) -> Self {
         self.gates = gates.clone();
         for entry in &mut self.calls {
@@ -202,7 +205,9 @@ impl Batch {
             {
                 entry.state = CallState::first(gates);
                 entry.said = None;
-                entry.call = entry.made.take().unwrap_or_else(|| Arc::clone(&entry.call));
+                if !entry.is_edited {
+                    entry.call = entry.made.take().unwrap_or_else(|| Arc::clone(&entry.call));
+                }
             }
         }
         self
@@ -250,8 +255,13 @@ impl Batch {
                     entry.state = CallState::Asking(effects, by, Askee::first(gates));
                 }
             }),
-            Event::ApprovalGiven { subject: Subject::Call(call), decision, .. } => {
-                self.change(call, |entry, words, gates| entry.decide(decision, words, gates));
+            Event::ApprovalGiven { subject: Subject::Call(call), decision, by } => {
+                self.change(call, |entry, words, gates| match (&*decision, by) {
+                    (Decision::ApproveChanged(input), Some(Answerer::User)) if entry.is_about_a_plan() => {
+                        entry.ask_about(input);
+                    }
+                    _ => entry.decide(decision, words, gates),
+                });
             }
             Event::ApprovalAsked { subject: Subject::Host { call, host }, question } => {
                 self.change(call, |entry, _, _| {
@@ -616,6 +626,18 @@ impl CallEntry {
     fn hosts_to_ask_about(&self) -> impl Iterator<Item = Job> {
         let open = if matches!(self.state, CallState::Running(..)) { &self.hosts[..] } else { &[] };
         open.iter().map(|(host, _)| Job::AskApproval(Subject::Host { call: self.call.id.clone(), host: host.clone() }))
+    }
+
+    fn is_about_a_plan(&self) -> bool {
+        let inquiry = self.asked.as_ref().and_then(|question| question.inquiry.as_ref());
+        matches!(self.state, CallState::Asking(..)) && inquiry.is_some_and(|inquiry| inquiry.plan.is_some())
+    }
+
+    /// A person has changed the plan: they are asked about what they have made of it.
+    fn ask_about(&mut self, input: &Value) {
+        self.change_input(input);
+        (self.is_edited, self.asked, self.plan) = (true, None, None);
+        self.state = CallState::Seen(self.said.clone());
     }
 
     fn decide(&mut self, decision: &Decision, words: Wording, gates: &Gates) {

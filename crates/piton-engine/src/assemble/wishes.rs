@@ -1,10 +1,11 @@
 //! What a client asks of a session; it overrides files and environment variables.
 
 use crate::agents::file::Read;
-use crate::config::layers::Flag;
+use crate::config::layers::{Flag, Value};
 use crate::config::trust::RunTrust;
 use crate::hooks::OutputSchema;
 use piton_core::configure::Configure;
+use piton_core::effort::Effort;
 use piton_core::permission::PermissionMode;
 use std::fs::File;
 use std::path::PathBuf;
@@ -50,6 +51,18 @@ impl Wishes {
         self.flags.retain(|flag| !flag.sets("agent"));
     }
 
+    /// Flags that say by which agent, model and effort the session is run count no more: what is on record does, and this effort if one
+    /// is given.
+    pub fn forget_flags(&mut self, effort: Option<Effort>) {
+        self.forget_agent();
+        self.flags.retain(|flag| !flag.sets("model"));
+        if let Some(effort) = effort {
+            self.flags.retain(|flag| !sets_effort(flag));
+            let value = Value::from(effort.word());
+            self.flags.push(Flag::Key { flag: "--effort", key: &["answers", "effort"], value });
+        }
+    }
+
     /// Whether a flag says who runs the session.
     pub(super) fn say_agent(&self) -> bool {
         self.flags.iter().any(|flag| flag.sets("agent"))
@@ -57,9 +70,7 @@ impl Wishes {
 
     /// Whether a flag says how much the session's models think.
     pub(super) fn say_effort(&self) -> bool {
-        let says =
-            |flag: &Flag| matches!(flag, Flag::Key { key: ["answers", "effort"], .. }) || flag.sets("answers.effort");
-        self.flags.iter().any(says)
+        self.flags.iter().any(sets_effort)
     }
 
     /// What a session keeps of a permission mode, an effort and tools that a client switched it to.
@@ -69,4 +80,8 @@ impl Wishes {
         let mode = mode.filter(|_| self.mode.is_none());
         Configure { mode, effort, tools: tools.clone(), ..Configure::default() }
     }
+}
+
+fn sets_effort(flag: &Flag) -> bool {
+    matches!(flag, Flag::Key { key: ["answers", "effort"], .. }) || flag.sets("answers.effort")
 }

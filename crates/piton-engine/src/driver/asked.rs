@@ -8,9 +8,10 @@ use crate::inbox::{Affordable, Afforded, Asked, Asker};
 use crate::jobs::{Called, Key, SideJob, UserMessage, Writer, answer, fork, host_asked, host_judged, may_run, title};
 use crate::prompt::{self, CostEstimate};
 use piton_core::budget::{Short, UpcomingCall};
+use piton_core::call::Resume;
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
-use piton_core::ids::{MessageId, Seq, SessionId};
+use piton_core::ids::{CallId, MessageId, Seq, SessionId};
 use piton_core::permission::{Action, Rules};
 use piton_core::question::{Decision, Lasting};
 use piton_core::secrets::Depth;
@@ -32,6 +33,10 @@ impl Driver {
             // Whoever asked may have been stopped.
             Asked::Afford(call, answer) => drop(answer.send(self.afford(&call))),
             Asked::LeaveWhenAnswered => self.leave_when_answered(),
+            Asked::HandOver(done) => {
+                self.pause(true);
+                self.askers.wait_to_hand_over(done);
+            }
             Asked::Close => {
                 self.pause(false);
                 self.stage = Stage::Closing;
@@ -172,6 +177,24 @@ impl Driver {
     fn pause_for(&mut self, paused: bool, asker: &Asker) {
         self.pause(paused);
         asker.tell(Reply::State { paused });
+    }
+
+    /// Tells who wants to hand the session over when that loses nothing: all is durable, nothing new is started, and what is under way
+    /// is found again or not missed by whoever goes on. That is a kill at a good moment.
+    pub(super) fn hand_over(&mut self) {
+        let is_held = self.stage == Stage::Paused || self.session.is_at_rest();
+        if !self.askers.hand_over() || !is_held {
+            return;
+        }
+        let session = &self.session;
+        let is_found_again = |call: &CallId| {
+            let resume = session.effects(call).map_or(Resume::Never, |effects| effects.resume);
+            // What only reads is over in a moment.
+            matches!(resume, Resume::Reattach | Resume::Keyed)
+        };
+        if self.jobs.may_be_abandoned(is_found_again) {
+            self.askers.tell_handed_over();
+        }
     }
 
     /// A command wants to reach a host. Where nobody can be asked it is told no at once.

@@ -15,11 +15,12 @@ use crate::settings::OpenedModels;
 use crate::store::StoreError;
 use piton_core::client::{Compact, Configure, Configured, Reply, Report, Request, Scope};
 use piton_core::configure::{BUILD, PLAN, is_every};
-use piton_core::event::{ChangedBy, Direction, Event, Rewind, Trigger, TurnEnd};
+use piton_core::event::{Answerer, ChangedBy, Direction, Event, Rewind, Trigger, TurnEnd};
 use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
 use piton_core::inquiry::planning::{self, Approval};
 use piton_core::permission::PermissionMode;
+use piton_core::question::Decision;
 use std::collections::VecDeque;
 
 /// Something said, and who waits for its answer.
@@ -468,7 +469,11 @@ impl Driver {
 
     /// What an answer approves of, where it is one to the question about a plan.
     pub(super) fn plan_approved(&self, event: &Event) -> Option<Approval> {
-        let Event::ApprovalGiven { subject, decision, .. } = event else { return None };
+        let Event::ApprovalGiven { subject, decision, by } = event else { return None };
+        if let (Decision::ApproveChanged(_), Some(Answerer::User)) = (decision, by) {
+            // They are asked about what they have made of it.
+            return None;
+        }
         self.session.question(subject)?.inquiry.as_ref()?.plan.as_ref()?;
         planning::approval(decision.given())
     }

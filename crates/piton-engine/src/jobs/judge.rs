@@ -259,6 +259,7 @@ impl Judged {
         let note = note.map(|text| QuestionBlock::Note { text });
         if let Some((mut inquiry, keeper)) = unasked.inquiry {
             if let Some(plan) = &mut inquiry.plan {
+                plan.changed = matches!(requested, Event::CallRequested { author: Author::Hook, .. });
                 plan.file = keeper.keep(&plan.text).await;
             }
             let question = Some(Box::new(Question::inquire(inquiry, note)));

@@ -11,6 +11,7 @@ use crate::context::{Instructions, Notes, References, Resolved};
 use crate::error::EngineError;
 use crate::hooks::Gated;
 use crate::inbox::Asker;
+use crate::store::Stored;
 use piton_core::event::{Delivery, Event, Given};
 use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
@@ -78,6 +79,7 @@ struct Reader {
     references: References,
     files: Arc<dyn Files>,
     servers: Option<Arc<dyn Servers>>,
+    stored: Stored,
     is_new_here: bool,
     shares_runtime: bool,
 }
@@ -154,6 +156,7 @@ fn reader(cx: &JobContext<'_>) -> Reader {
         },
         files: Arc::clone(&cx.services.files),
         servers: settings.tools.servers().cloned(),
+        stored: cx.services.stored.clone(),
         is_new_here,
         shares_runtime: settings.shares_runtime,
     }
@@ -180,7 +183,7 @@ impl Reader {
         read.map_err(|_| unreadable(PANICKED))
     }
 
-    /// The resources of servers that it refers to.
+    /// The resources of servers and the sessions that it refers to.
     async fn resources(&self, message: &UserMessage) -> Resolved {
         let text = match message.called.as_ref().and_then(|called| called.text.as_deref()) {
             Some(text) => Some(text),
@@ -189,10 +192,14 @@ impl Reader {
                 _ => None,
             }),
         };
-        match (text, &self.servers) {
-            (Some(text), Some(servers)) => self.references.resources(text, &**servers).await,
-            _ => Resolved::default(),
+        let Some(text) = text else { return Resolved::default() };
+        let mut found = self.references.sessions(text, self.stored.id(), &**self.stored.store()).await;
+        if let Some(servers) = &self.servers {
+            let Resolved { parts, items } = self.references.resources(text, &**servers).await;
+            found.parts.extend(parts);
+            found.items.extend(items);
         }
+        found
     }
 
     /// The same on this thread, with resources that were read. The first words in a workspace come with what is to be known there.

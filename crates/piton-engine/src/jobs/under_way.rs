@@ -217,6 +217,32 @@ impl Jobs {
         asked.collect()
     }
 
+    /// Whether this process may end in the middle of everything that is under way: whoever goes on finds these calls again, and what
+    /// only waits is taken up anew.
+    pub(crate) fn may_be_abandoned(&self, is_found_again: impl Fn(&CallId) -> bool) -> bool {
+        self.running.iter().all(|running| match &running.key {
+            Key::Turn(Job::RunTool(call) | Job::StopTool(call)) => is_found_again(&call.id),
+            Key::Turn(
+                Job::Wait { .. }
+                | Job::WatchDeadline { .. }
+                | Job::AwaitAnswer { .. }
+                | Job::AskApproval(_)
+                | Job::WatchTask(_),
+            )
+            | Key::Side(SideJob::Title) => true,
+            Key::Turn(
+                Job::StartTurn
+                | Job::SwitchModel { .. }
+                | Job::CallModel { .. }
+                | Job::Pass(_)
+                | Job::JudgeCall(_)
+                | Job::Snapshot(_)
+                | Job::Compact(_),
+            )
+            | Key::Side(SideJob::Start | SideJob::Line | SideJob::Watch | SideJob::Fork | SideJob::Find) => false,
+        })
+    }
+
     /// Stops everything at once. Shell commands are ended by their runners, which still write down how.
     pub(crate) fn stop_all(&mut self) {
         self.ready.clear();

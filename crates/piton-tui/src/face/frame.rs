@@ -221,7 +221,7 @@ impl Face {
             self.notes.extend(text::wrap(&line, self.size.0, 2));
         }
         if self.facts.as_ref().is_none_or(|before| before.workspace != facts.workspace) {
-            self.files = None;
+            self.at = None;
             self.history.set_folder(&facts.workspace.to_string_lossy());
         }
         self.facts = Some(facts);

@@ -3,7 +3,6 @@
 use super::{Deed, Effect, Face, Menu};
 use crate::blocks::{self, Sketch};
 use crate::commands;
-use crate::files::Files;
 use crate::history::{Entry, Scope};
 use crate::keys::{Action, Context};
 use crate::page::Page;
@@ -16,6 +15,7 @@ use crate::theme::Theme;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use piton_core::call::CallInput;
 use piton_core::client::{Scope as RewindScope, When};
+use piton_core::event::Subject;
 use piton_core::permission::PermissionMode;
 use piton_core::server_tool;
 use piton_core::story::{Block, Body, CallBlock};
@@ -25,8 +25,6 @@ use ratatui_core::text::Line;
 const TWICE_MS: u64 = 2_000;
 /// So much longer a pause is, before a key answers a question, where words stand in the prompt.
 const THOUGHT_MS: u64 = 1_000;
-/// Choices that are offered below the prompt.
-const MOST_OFFERED: usize = 8;
 
 impl Face {
     pub(super) fn press(&mut self, key: KeyEvent) -> Vec<Effect> {
@@ -86,6 +84,10 @@ impl Face {
             'N' => page.find(false),
             '}' => page.jump(true),
             '{' => page.jump(false),
+            'e' if self.shows_plan => {
+                (self.page, self.shows_plan) = (None, false);
+                return self.edit_plan();
+            }
             _ => return self.turn_page(key, rows),
         }
         Vec::new()
@@ -103,12 +105,14 @@ impl Face {
             Some(Action::BufferEnd) => page.go(isize::MAX),
             Some(Action::Details) => {
                 let is_call = std::mem::take(&mut self.shows_call);
-                self.page = None;
+                (self.page, self.shows_plan) = (None, false);
                 if is_call {
                     return vec![Effect::Command { name: "transcript".to_owned(), words: String::new() }];
                 }
             }
-            Some(Action::Escape | Action::Interrupt) => (self.page, self.shows_call) = (None, false),
+            Some(Action::Escape | Action::Interrupt) => {
+                (self.page, self.shows_call, self.shows_plan) = (None, false, false);
+            }
             _ => {}
         }
         Vec::new()
@@ -234,6 +238,7 @@ impl Face {
                 self.prompt.set(&item.value);
                 Vec::new()
             }
+            Purpose::Leaving if item.value == "background" && self.is_busy() => vec![Effect::HandOver],
             Purpose::Leaving => vec![Effect::Leave],
             _ => vec![Effect::Chosen(purpose, item.value)],
         }
@@ -265,11 +270,33 @@ impl Face {
             Pressed::Taken => Some(Vec::new()),
             Pressed::Details => {
                 let lines = asked.details(columns, &self.theme);
-                self.page = Some(Page::new("what is asked", lines));
+                self.shows_plan = asked.plan().is_some();
+                let title = if self.shows_plan { "the plan · e edits it" } else { "what is asked" };
+                self.page = Some(Page::new(title, lines));
                 Some(Vec::new())
             }
+            Pressed::EditPlan => Some(self.edit_plan()),
             Pressed::Answer(answer) => Some(self.answered(Some(answer))),
         }
+    }
+
+    /// The plan that is asked about goes to the person's editor.
+    fn edit_plan(&mut self) -> Vec<Effect> {
+        let plan = |asked: &super::Asked| Some((asked.wanted().subject.clone(), asked.plan()?.to_owned()));
+        let plan = self.asked().and_then(plan);
+        plan.map(|(subject, text)| Effect::EditPlan(subject, text)).into_iter().collect()
+    }
+
+    /// What is approved is what they see then.
+    pub(super) fn plan_edited(&mut self, subject: &Subject, text: &str) -> Vec<Effect> {
+        let mut open = self.questions.iter_mut().filter(|asked| !asked.is_answered());
+        let asked = open.find(|asked| asked.wanted().subject == *subject);
+        let Some(asked) = asked else {
+            self.hint = Some("the plan is not asked about any more".to_owned());
+            return Vec::new();
+        };
+        let answer = asked.change_plan(text);
+        self.answered(answer)
     }
 
     fn answered(&mut self, answer: Option<piton_core::client::Answer>) -> Vec<Effect> {
@@ -383,9 +410,25 @@ impl Face {
         let items = vec![
             item("stay", "the turn goes on, and you watch it", "stay"),
             item("wait, then leave", "the face is closed when the turn is over", "wait"),
+            item(
+                "leave it to the background",
+                "the turn goes on without a terminal; watch it with piton --attach",
+                "background",
+            ),
             item("stop it and leave", "what it did so far is kept; go on with piton -c", "stop"),
         ];
         self.picker = Some(Picker::new(Purpose::Leaving, "A turn is still running", items));
+        Vec::new()
+    }
+
+    /// No command runs that could go to the background: the turn can.
+    pub(super) fn background(&mut self) -> Vec<Effect> {
+        if self.is_busy() {
+            // It comes some time after the key.
+            self.picker_ms = Some(self.now_ms);
+            return self.leave();
+        }
+        self.hint = Some("nothing runs that could go to the background".to_owned());
         Vec::new()
     }
 
@@ -590,81 +633,6 @@ impl Face {
         let (range, _) = self.prompt.word_before();
         self.prompt.replace(range, &item.value);
         self.offer()
-    }
-
-    /// What the word before the cursor may become. What MCP servers know of it is looked up elsewhere.
-    pub(super) fn offer(&mut self) -> Vec<Effect> {
-        let (range, word) = self.prompt.word_before();
-        let (start, word) = (range.start, word.to_owned());
-        if word != self.menu.needle {
-            self.menu.is_closed = false;
-        }
-        self.menu.needle.clone_from(&word);
-        if self.menu.is_closed {
-            return Vec::new();
-        }
-        let line = self.prompt.before_cursor();
-        if server_tool::is_about_servers(&line) {
-            self.menu.items.clear();
-            return vec![Effect::LookUp(line)];
-        }
-        if start == 0 && word.starts_with('/') {
-            self.menu.items = self.matching_commands(&word[1..]);
-            self.menu.chosen = 0;
-        } else if word.starts_with('@') {
-            self.look_for_files();
-        } else {
-            self.menu.items.clear();
-        }
-        Vec::new()
-    }
-
-    /// Takes what was looked up for a line, if that is still what is typed.
-    pub(super) fn take_offers(&mut self, line: &str, items: Vec<Item>) {
-        if line == self.prompt.before_cursor() && !self.menu.is_closed {
-            (self.menu.items, self.menu.chosen) = (items, 0);
-        }
-    }
-
-    fn matching_commands(&self, needle: &str) -> Vec<Item> {
-        let names = self.commands.iter().map(|command| command.name.as_str());
-        let hits = crate::fuzzy::best(needle, names, MOST_OFFERED);
-        let item = |index: usize| {
-            let command = self.commands.get(index)?;
-            let from = if command.from.is_empty() { String::new() } else { format!("  ({})", command.from) };
-            let takes = if command.takes.is_empty() { String::new() } else { format!("{}  ", command.takes) };
-            Some(Item {
-                label: format!("/{}", command.name),
-                detail: format!("{takes}{}{from}", command.does),
-                value: format!("/{} ", command.name),
-            })
-        };
-        match needle.is_empty() {
-            true => (0..self.commands.len().min(MOST_OFFERED)).filter_map(item).collect(),
-            false => hits.into_iter().filter_map(|hit| item(hit.index)).collect(),
-        }
-    }
-
-    /// Whether files are looked for, and more may be found.
-    pub(super) fn is_looking(&self) -> bool {
-        self.menu.needle.starts_with('@') && self.files.as_ref().is_some_and(|files| !files.is_settled())
-    }
-
-    /// Files whose name fits what is typed behind an `@`.
-    pub(super) fn look_for_files(&mut self) {
-        let is_file = !self.menu.is_closed && !server_tool::is_about_servers(&self.menu.needle);
-        let Some(needle) = self.menu.needle.strip_prefix('@').filter(|_| is_file) else { return };
-        let Some(facts) = &self.facts else { return };
-        let files = self.files.get_or_insert_with(|| Files::start(&facts.workspace));
-        let item = |path: String| {
-            let quoted = if path.contains(char::is_whitespace) { format!("@\"{path}\" ") } else { format!("@{path} ") };
-            // Behind a folder its files are looked for.
-            let value = if path.ends_with('/') { quoted.trim_end().to_owned() } else { quoted };
-            Item { label: path, detail: String::new(), value }
-        };
-        let found = files.search(needle.trim_start_matches('"'), MOST_OFFERED);
-        self.menu.items = found.into_iter().map(|found| item(found.path)).collect();
-        self.menu.chosen = self.menu.chosen.min(self.menu.items.len().saturating_sub(1));
     }
 }
 

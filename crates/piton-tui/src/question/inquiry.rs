@@ -9,6 +9,7 @@ use piton_core::client::Answer;
 use piton_core::inquiry::InquiryQuestion;
 use piton_core::question::Decision;
 use ratatui_core::text::{Line, Span};
+use serde_json::json;
 
 /// What was answered so far.
 #[derive(Debug, Default)]
@@ -44,8 +45,20 @@ impl Asked {
 
     /// Whether there is a plan to read, which may not fit the screen.
     pub(super) fn is_about_a_plan(&self) -> bool {
-        let inquiry = self.wanted.question().and_then(|question| question.inquiry.as_ref());
-        inquiry.is_some_and(|inquiry| inquiry.plan.is_some())
+        self.plan().is_some()
+    }
+
+    /// The plan that it is about.
+    pub(crate) fn plan(&self) -> Option<&str> {
+        let inquiry = self.wanted.question()?.inquiry.as_ref()?;
+        Some(&inquiry.plan.as_ref()?.text)
+    }
+
+    /// The person has changed the plan: they are asked about what they have made of it. `None`: there is nothing to ask about.
+    pub(crate) fn change_plan(&mut self, text: &str) -> Option<Answer> {
+        let text = text.trim_end();
+        let is_another = !text.trim().is_empty() && self.plan().is_some_and(|plan| plan.trim_end() != text);
+        is_another.then(|| self.answer(Decision::ApproveChanged(json!({ "plan": text }))))
     }
 
     pub(super) fn press_inquiry(&mut self, key: KeyEvent) -> Pressed {
@@ -66,7 +79,16 @@ impl Asked {
                 // Where there is nothing to choose, it begins the answer.
                 if default.is_empty() { self.begin(Typed::Answer, "") } else { self.take(default) }
             }
-            KeyCode::Char('v') if self.is_about_a_plan() => Pressed::Details,
+            KeyCode::Char('v') if self.is_about_a_plan() => {
+                self.was_viewed = true;
+                Pressed::Details
+            }
+            KeyCode::Char('e') if self.is_about_a_plan() => Pressed::EditPlan,
+            // What did not fit is looked at before it is approved.
+            KeyCode::Char('1'..='9') if self.is_about_a_plan() && self.is_cut.get() && !self.was_viewed => {
+                self.was_viewed = true;
+                Pressed::Details
+            }
             KeyCode::Char('n') => self.take(Vec::new()),
             KeyCode::Char(digit @ '1'..='9') => {
                 let at = digit.to_digit(10).and_then(|number| usize::try_from(number).ok()).unwrap_or(1) - 1;
