@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 /// A coding agent that journals every step before it acts: nothing is lost, nothing runs twice.
 #[derive(Debug, Parser)]
-#[command(name = "piton", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "piton", version, max_term_width = 100, override_usage = USAGE, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     /// Append a log to this file
     #[arg(long, global = true, value_name = "FILE", help_heading = LOG)]
@@ -35,6 +35,11 @@ pub(crate) enum DebugTopic {
     /// The bodies of requests and answers
     Requests,
 }
+
+const USAGE: &str = "\
+piton [OPTIONS] [TASK]                         talk to the agent; without a terminal, run the task
+       piton [OPTIONS] -c | --resume [ID] [TASK]      continue the newest session of this folder, or another one
+       piton [OPTIONS] <COMMAND>";
 
 const AFTER_HELP: &str = "\
 Try it without any key:  piton demo
@@ -100,7 +105,7 @@ pub(crate) enum Command {
     /// Store a provider's API key, list where keys are found, or delete one
     #[command(subcommand)]
     Auth(AuthCommand),
-    /// List or revoke what you allowed with "always"
+    /// List or revoke what you allowed with "always", and check how the rules judge a command
     #[command(subcommand)]
     Permission(PermissionCommand),
     /// Show, check and edit the configuration
@@ -881,7 +886,7 @@ pub(crate) enum PermissionCommand {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
-        /// Permission mode: ask, accept-edits, auto or plan; by default that of a run without a terminal
+        /// Permission mode: ask, accept-edits, auto or plan; by default the one in which a session on a terminal starts here
         #[arg(long, value_name = "MODE")]
         mode: Option<PermissionMode>,
         #[command(flatten)]

@@ -365,6 +365,15 @@ impl Known for AssembleError {
             Self::Changed(_) => Advice::none(FailureKind::Config),
             Self::Model(error) => error.advice(),
             Self::NoModel => Advice::of(FailureKind::Model, NO_MODEL),
+            Self::WhichModel { models, .. } => {
+                let first = models.first().map(String::as_str).unwrap_or_default();
+                Advice(FailureKind::Model, Some(format!("Name one: piton run --model {first} \"…\"")))
+            }
+            Self::NoList { .. } => Advice::of(
+                FailureKind::Model,
+                "Start that server or correct OPENAI_BASE_URL (base_url in [providers.openai-chat] of the configuration). If it runs \
+                 and only has no list, name a model of it with --model openai-chat/NAME.",
+            ),
             Self::NoPrice { model, .. } => Advice(
                 FailureKind::Config,
                 Some(format!(

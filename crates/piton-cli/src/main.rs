@@ -49,7 +49,12 @@ fn main() -> ExitCode {
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     let cli = match typed::parse(std::env::args_os(), at_terminal()) {
         Ok(cli) => cli,
-        Err(error) => error.exit(),
+        Err(error) => {
+            if error.use_stderr() && typed::wants_json(std::env::args_os()) {
+                report::usage_as_json(&error);
+            }
+            error.exit()
+        }
     };
     if let Err(error) = logs::start(&cli) {
         return ExitCode::from(report::failure(&error));

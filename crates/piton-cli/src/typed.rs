@@ -7,7 +7,11 @@ use crate::cli::{Cli, Command};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{CommandFactory, Parser};
+use piton_engine::spelling::nearest;
 use std::ffi::OsString;
+
+/// The command that clap adds.
+const HELP: &str = "help";
 
 /// Options that may stand before a command and take a value.
 const GLOBAL: [&str; 2] = ["--log-file", "--debug"];
@@ -98,6 +102,24 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>, at_terminal: bool)
     Ok(cli)
 }
 
+/// Whether a command line asks for a run whose output is for programs. It may be one that cannot be understood.
+pub(crate) fn wants_json(args: impl IntoIterator<Item = OsString>) -> bool {
+    let args = with_command(args.into_iter().collect(), false);
+    let Some(at) = first_word(&args).filter(|at| args[*at] == "run" || args[*at] == "exec") else { return false };
+    let words: Vec<String> = args[at..].iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let mut words = words.iter().map(String::as_str).take_while(|word| *word != "--");
+    while let Some(word) = words.next() {
+        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        if !["--format", "--output-format"].contains(&name) {
+            continue;
+        }
+        if let Some("json" | "stream-json") = value.or_else(|| words.next()) {
+            return true;
+        }
+    }
+    false
+}
+
 /// The same with `chat` or `run` in its place, where no command was named but a task, or a flag that only these have.
 fn with_command(mut args: Vec<OsString>, at_terminal: bool) -> Vec<OsString> {
     let is_of_run = |arg: &OsString| {
@@ -110,13 +132,46 @@ fn with_command(mut args: Vec<OsString>, at_terminal: bool) -> Vec<OsString> {
         args.extend(talks.then(|| command.into()));
         return args;
     };
-    let word = args[at].to_string_lossy();
+    let word = args[at].to_string_lossy().into_owned();
     if word == "resume" {
         args.splice(at..=at, [command.into(), "--resume".into()]);
-    } else if is_task(&word) || is_flag_of_run(&word) {
+    } else if is_flag_of_run(&word) {
+        match command_behind(&args, at) {
+            // `piton -C DIR run …`: the flags are that command's.
+            Some((place, true)) => {
+                let named = args.remove(place);
+                args.insert(at, named);
+            }
+            // A command that has no such flags is no task.
+            Some((_, false)) => {}
+            None => args.insert(at, command.into()),
+        }
+    } else if is_task(&word) {
         args.insert(at, command.into());
     }
     args
+}
+
+/// The command that stands behind flags of `run`, and whether it has them itself.
+fn command_behind(args: &[OsString], mut at: usize) -> Option<(usize, bool)> {
+    let cli = Cli::command();
+    let run = cli.find_subcommand("run")?;
+    loop {
+        let word = args.get(at)?.to_str()?;
+        let Some(flag) = word.strip_prefix('-') else {
+            let named = cli.find_subcommand(word)?;
+            return Some((at, ["run", "chat"].contains(&named.get_name())));
+        };
+        let arg = run.get_arguments().find(|arg| match flag.strip_prefix('-') {
+            Some(long) => arg.get_long_and_visible_aliases().is_some_and(|names| names.contains(&long)),
+            None => arg.get_short().is_some_and(|short| flag.chars().eq([short])),
+        });
+        // What else there may be, a value in the same word or several flags, stands alone.
+        let takes_next = arg.is_some_and(|arg| {
+            arg.get_num_args().is_none_or(|number| number.min_values() > 0) && arg.get_action().takes_values()
+        });
+        at += if takes_next { 2 } else { 1 };
+    }
 }
 
 /// The first argument that is no global option.
@@ -133,9 +188,19 @@ fn first_word(args: &[OsString]) -> Option<usize> {
     None
 }
 
-/// A single word may be a command that was misspelled, which must cost nothing.
+/// A single word may also be a command, of ours or of another agent, or one that was misspelled, which must cost nothing.
 fn is_task(word: &str) -> bool {
-    !word.starts_with('-') && word.trim().contains(char::is_whitespace)
+    if word.starts_with('-') {
+        return false;
+    }
+    if word.trim().contains(char::is_whitespace) {
+        return true;
+    }
+    let cli = Cli::command();
+    let is_ours = cli.find_subcommand(word).is_some() || word == HELP;
+    let is_theirs = COMMANDS.iter().any(|(theirs, _)| *theirs == word);
+    let names = || cli.get_subcommands().map(clap::Command::get_name);
+    !word.trim().is_empty() && !is_ours && !is_theirs && nearest(word, names()).is_none()
 }
 
 fn begins_with_command(args: &[OsString]) -> bool {
@@ -167,10 +232,7 @@ fn with_our_words(mut error: Error, args: &[OsString]) -> Error {
         if ours.starts_with(IN_PITON) {
             error.remove(ContextKind::SuggestedSubcommand);
         }
-        let is_near = error.get(ContextKind::SuggestedSubcommand).is_some();
-        if !is_near {
-            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(ours)]));
-        }
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(ours)]));
     }
     error
 }
@@ -188,7 +250,7 @@ fn instead_of_command(said: &str, is_first: bool) -> Option<String> {
     match COMMANDS.iter().find(|(theirs, _)| *theirs == said) {
         Some((_, ours)) => Some(format!("{IN_PITON}{ours}")),
         None if said.trim().is_empty() => Some("say what to do: piton \"fix the failing test\"".to_owned()),
-        None => is_first.then(|| format!("to give the agent this task: piton run \"{said} …\"")),
+        None => is_first.then(|| format!("to give the agent this task: piton run \"{said}\"")),
     }
 }
 
@@ -220,9 +282,12 @@ mod tests {
             &["--log-file=x.log", "fix the test"],
             &["run", "fix the test"],
             &["--model", "a/b", "fix the test"],
+            &["--model", "a/b", "run", "fix the test"],
+            &["-C", "/nowhere", "-v", "--max-steps=3", "exec", "fix the test"],
         ] {
             assert_eq!(run(words).prompt.as_deref(), Some("fix the test"), "{words:?}");
         }
+        assert_eq!(run(&["hello"]).prompt.as_deref(), Some("hello"));
         assert!(run(&["-c"]).r#continue);
         assert_eq!(run(&["resume", "ses_1"]).resume.as_deref(), Some("ses_1"));
         assert_eq!(run(&["resume"]).resume.as_deref(), Some(""));
@@ -241,17 +306,32 @@ mod tests {
             (&["login"], "in Piton: piton auth login PROVIDER"),
             (&["session", "search", "x"], "in Piton: piton session list --search WORDS"),
             (&[""], "say what to do: piton \"fix the failing test\""),
-            (&["fix"], "to give the agent this task: piton run \"fix …\""),
             (&["run", "fix", "the", "test"], "in quotes: piton run"),
         ] {
             let error = typed(words).expect_err("is not understood");
             assert!(error.contains(ours), "{words:?}: {error}");
             assert_eq!(error.matches("tip:").count(), 1, "{words:?}: {error}");
         }
+        let error = typed(&["-C", "/nowhere", "models"]).expect_err("is no task");
+        assert!(error.contains("'-C'"), "{error}");
         let error = typed(&["session", "diff"]).expect_err("is not understood");
         assert!(!error.contains("tip:"), "{error}");
         let error = typed(&["sesion"]).expect_err("is not understood");
-        assert!(error.contains("'session'") && !error.contains("piton run"), "{error}");
+        assert!(error.contains("'session'") && error.contains("piton run \"sesion\""), "{error}");
+    }
+
+    #[test]
+    fn a_run_for_programs_is_known_before_it_is_understood() {
+        let wants =
+            |words: &[&str]| wants_json(std::iter::once("piton").chain(words.iter().copied()).map(OsString::from));
+        assert!(
+            wants(&["run", "--format", "json", "--bogus"]) && wants(&["--output-format=stream-json", "hi", "--bogus"])
+        );
+        assert!(wants(&["run", "--max-steps", "x", "--format=json", "hi"]));
+        assert!(
+            !wants(&["run", "--format", "text", "--bogus"]) && !wants(&["run", "--bogus", "--", "--format", "json"])
+        );
+        assert!(!wants(&["session", "export", "--format", "json", "--bogus"]));
     }
 
     #[test]

@@ -337,6 +337,14 @@ impl CallInput {
     }
 }
 
+/// The fact that says what the sandbox took away.
+pub const UNDONE: &str = "undone";
+
+/// How the model reads what the sandbox took away.
+pub fn undone_line(said: &str) -> String {
+    format!("[sandbox: {said}]")
+}
+
 /// The fact that says what a call was run with, where hooks or a person changed it.
 const CHANGED_INPUT: &str = "changed_input";
 
@@ -547,6 +555,17 @@ impl Outcome {
             let is_gone = facts.get("after").is_some_and(Value::is_null);
             Some(FileFact { path: facts.get("path")?.as_str()?, hash, is_gone })
         })
+    }
+
+    /// What the sandbox took away of what was made while the call ran, a sentence each.
+    pub fn undone(&self) -> impl Iterator<Item = &str> {
+        self.metadata.get(UNDONE).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// The text without the lines that say what the sandbox took away.
+    pub fn text_without_undone(&self) -> String {
+        let is_told = |line: &&str| !self.undone().any(|said| undone_line(said) == *line);
+        self.text.lines().filter(is_told).collect::<Vec<_>>().join("\n")
     }
 
     /// The input that the call ran with, if it is not the model's.

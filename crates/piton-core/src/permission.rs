@@ -81,9 +81,22 @@ pub struct Reach {
     /// any other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
+    /// Names in the workspace that other programs run or believe, in small letters: `.vscode` at any depth, `/.bashrc` at the top.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<String>,
 }
 
 impl Reach {
+    /// Whether the sandbox protects what lies at a path. Not every file system tells large letters from small ones.
+    pub fn protects(&self, workspace: &str, path: &str) -> bool {
+        let Ok(below) = Path::new(path).strip_prefix(workspace) else { return false };
+        let below = format!("/{}/", below.to_string_lossy().to_lowercase());
+        self.protected.iter().any(|name| match name.starts_with('/') {
+            true => below.starts_with(&format!("{name}/")),
+            false => below.contains(&format!("/{name}/")),
+        })
+    }
+
     /// Whether nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -127,6 +140,8 @@ pub struct Judgement {
     pub remember: Rules,
     /// Whether only a person can allow it, and only once.
     pub is_asked_each_time: bool,
+    /// Whether no rule and no mode would allow it, either.
+    pub is_for_person: bool,
     /// The decision on each part; for a call without parts, the one on the whole call.
     pub parts: Vec<PartJudged>,
 }
@@ -139,6 +154,9 @@ pub struct Judged {
     /// Whether commands ran in a sandbox.
     #[serde(default, skip_serializing_if = "is_false")]
     pub confined: bool,
+    /// Whether a person alone can allow it, each time: no rule and no mode does.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub each_time: bool,
     /// The judgement of each part.
     pub parts: Vec<PartSaid>,
 }
@@ -167,7 +185,8 @@ impl Judged {
             rule: part.rule.clone(),
             why: if part.rule.is_some() { String::new() } else { part.why.clone() },
         };
-        Self { mode, confined, parts: judgement.parts.iter().map(said).collect() }
+        let parts = judgement.parts.iter().map(said).collect();
+        Self { mode, confined, each_time: judgement.is_for_person, parts }
     }
 }
 
@@ -245,9 +264,12 @@ impl From<Want> for Action {
 
 impl Class {
     fn of(ask: &Ask<'_>, access: &Access) -> Self {
-        // The depth of the deepest of these folders that contains the path; 0 if none does.
+        // The depth of the deepest of these folders that contains the path, or may contain it; 0 if none does.
         let depth = |path: &str, roots: &[String]| {
-            let depth = |root: &String| Path::new(path).starts_with(root).then(|| Path::new(root).components().count());
+            let holds = |root: &String| {
+                Path::new(path).starts_with(root) || path.contains(['*', '?', '[']) && pattern::may_lie_at(path, root)
+            };
+            let depth = |root: &String| holds(root).then(|| Path::new(root).components().count());
             roots.iter().filter_map(depth).max().unwrap_or_default()
         };
         let Reach { read, never, .. } = ask.reach;
@@ -269,7 +291,9 @@ impl Class {
             }
             Access::Write(_) | Access::Reach(_) if ask.is_of_confined_command() => Self::Free,
             Access::Write(path) if ask.is_confined && !ask.leaves_sandbox() => {
-                if ask.is_below_workspace(path) {
+                if ask.reach.protects(ask.workspace, path) {
+                    Self::Protected
+                } else if ask.is_below_workspace(path) {
                     Self::Edit
                 } else {
                     Self::Other
@@ -285,6 +309,11 @@ impl Class {
             Access::Write(path) if ask.is_protected(path) => Self::Protected,
             Access::Write(_) if ask.has_commands() => Self::Free,
             Access::Write(_) => Self::Edit,
+            Access::Command(part)
+                if !ask.is_of_confined_command() && part.may_open.iter().any(|path| depth(path, never) > 0) =>
+            {
+                Self::Never
+            }
             Access::Command(part) if part.is_harmless => Self::Harmless,
             Access::Command(_) | Access::Run(_) => Self::Command,
             Access::SomePath(_) if ask.is_of_confined_command() => Self::SomePath,
@@ -335,6 +364,16 @@ impl Class {
     }
 }
 
+/// Words as somebody may have typed them: in quotes, where the shell would take one for several or for something else.
+fn typed(words: &[String]) -> String {
+    let is_one =
+        |word: &str| !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || "'\"`;|&<>()".contains(c));
+    let typed = |word: &String| {
+        if is_one(word) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    };
+    words.iter().map(typed).collect::<Vec<_>>().join(" ")
+}
+
 impl PartJudged {
     /// A short description of the part.
     pub fn named(&self) -> String {
@@ -343,7 +382,7 @@ impl PartJudged {
             Some(Access::Read(path)) => format!("reading {path}"),
             Some(Access::Write(path)) => format!("writing {path}"),
             Some(Access::Run(script)) => format!("`{script}`"),
-            Some(Access::Command(part)) => format!("`{}`", part.words.join(" ")),
+            Some(Access::Command(part)) => format!("`{}`", typed(&part.words)),
             Some(Access::SomePath(path)) => format!("the file `{path}`"),
             Some(Access::Unknowable(what)) => what.clone(),
             Some(Access::Reach(host)) => format!("reaching {host}"),
@@ -423,7 +462,9 @@ impl Rules {
             }
         }
         let is_asked_each_time = strictest == Want::AskEachTime;
-        Judgement { action: strictest.into(), rule, remember, is_asked_each_time, parts }
+        let is_for_person = is_asked_each_time
+            && ask.accesses.iter().any(|access| matches!(Class::of(ask, access), Class::Protected | Class::Unconfined));
+        Judgement { action: strictest.into(), rule, remember, is_asked_each_time, is_for_person, parts }
     }
 
     fn judge_part(
@@ -454,7 +495,8 @@ impl Rules {
             (Class::Protected | Class::Unconfined, _) => by_mode,
             (Class::Unknowable | Class::SomePath, _) => {
                 let is_file = matches!(access, Some(Access::SomePath(_)));
-                return (self.of_unknowable(is_file, by_mode, (mode, action)), rule.cloned());
+                let is_unheld = !ask.is_of_confined_command() && !ask.reach.never.is_empty();
+                return (self.of_unknowable((is_file, is_unheld), by_mode, (mode, action)), rule.cloned());
             }
             (_, Some(Action::Ask)) if mode == PermissionMode::Plan => by_mode.max(Want::Ask),
             (_, _) if mode == PermissionMode::Plan => by_mode,
@@ -507,10 +549,16 @@ impl Rules {
     }
 
     /// It may be just what a rule forbids: of a file that is not known, what is said of files; of a command, whatever is.
-    fn of_unknowable(&self, is_file: bool, by_mode: Want, (mode, action): (PermissionMode, Option<Action>)) -> Want {
+    fn of_unknowable(
+        &self,
+        (is_file, is_unheld): (bool, bool),
+        by_mode: Want,
+        (mode, action): (PermissionMode, Option<Action>),
+    ) -> Want {
         let is_about = |rule: &&Rule| !is_file || rule.is_about_files();
         let forbids = |rule: &Rule| rule.action == Action::Deny && rule.pattern.is_some();
-        let forbids_some = self.0.iter().filter(is_about).any(forbids);
+        // No sandbox holds it back from keys either.
+        let forbids_some = self.0.iter().filter(is_about).any(forbids) || is_file && is_unheld;
         match (mode, action) {
             (PermissionMode::Auto, _) if forbids_some => Want::Refuse,
             (PermissionMode::Ask | PermissionMode::AcceptEdits, Some(Action::Ask)) => Want::AskEachTime,

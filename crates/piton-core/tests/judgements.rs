@@ -368,3 +368,162 @@ fn no_suffix_prefix_or_wrapper_makes_a_denied_command_allowed() {
         }
     }
 }
+
+/// Ways to a denied file or a file for no call, each with a command like it that is let through.
+const AROUND: &[(&str, &str)] = &[
+    ("cat .e[!x]v", "cat .e[!x]w"),
+    ("cat .[d-f]nv", "cat .[d-f]nw"),
+    ("cat .en[[:alpha:]]", "cat .em[[:alpha:]]"),
+    ("cat .[!.]*", "cat [!.]*"),
+    ("cat < .[d-f]nv", "cat < a[d-f]nv"),
+    ("git log -L1,1:.env", "git log -L1,1:a.rs"),
+    ("git cat-file --batch <<< HEAD:.env", "git cat-file --batch-check <<< HEAD:a"),
+    ("git interpret-trailers .env", "git interpret-trailers msg"),
+    ("git blame --ignore-revs-file .env f", "git blame --ignore-revs-file revs f"),
+    ("git notes add -C HEAD:.env", "git notes add -C HEAD:f"),
+    ("git tag x HEAD:.env; git show x", "git tag x HEAD; git show x"),
+    ("git mv .env x; cat x", "git mv a x; cat x"),
+    ("mv .env x; cat x", "cp f x; cat x"),
+    ("curl file:///w/%2eenv", "curl file:///w/%2eenw"),
+    ("curl 'file:///w/.[d-f]nv'", "curl 'file:///w/[d-f]nv'"),
+    ("curl 'file:///w/.{env,f}'", "curl file:///w/f"),
+    ("file -m .env f", "file -m magic f"),
+    ("HISTFILE=.env; history", "HISTFILE=; echo x"),
+    ("awk 'BEGIN{ARGV[1]=\".env\"; ARGC=2} 1'", "awk 'BEGIN{x[1]=\".env\"} 1' f"),
+    ("vim -es -c 'r .en[v]|%p|q!' f", "vim -es -c '%p|q!' f"),
+    ("d=.; cat $d/.env", "d=.; cat $d/f"),
+    ("for f in .env; do cat \"$f\"; done", "for f in a *.rs; do cat \"$f\"; done"),
+    ("d=a; d+=/../.env; cat $d", "d=a; cat $d/b"),
+    ("cat ~+/.env", "cat ~+/f"),
+];
+
+#[test]
+fn a_denied_file_is_not_read_by_another_way_and_its_like_is() {
+    let mut wrong = Vec::new();
+    for (way, like) in AROUND {
+        if bash(&[("Read(.env)", Action::Deny)], PermissionMode::Auto, way) != Action::Deny {
+            wrong.push(format!("{way}: let through"));
+        }
+        if bash(&[("Read(.env)", Action::Deny)], PermissionMode::Auto, like) != Action::Allow {
+            wrong.push(format!("{like}: held back"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The same for `deny Edit(src/**)`.
+const WRITES: &[(&str, &str)] = &[
+    ("git init src/a", "git init a"),
+    ("git clone https://example.org/x src/a", "git clone https://example.org/x a"),
+    ("git worktree add src/a", "git worktree add ../a"),
+    ("git bundle create src/a HEAD", "git bundle create a HEAD"),
+    ("git checkout-index --prefix=src/ f", "git checkout-index --prefix=out/ f"),
+    ("script -c ls src/a", "script -c ls a"),
+    ("yq -i . src/a", "yq . src/a"),
+    ("echo > s[q-s]c/a", "echo > t[q-s]c/a"),
+    ("rm -r s[!x]c", "rm -r s[!x]d"),
+];
+
+#[test]
+fn a_denied_folder_is_not_written_by_another_way_and_its_like_is() {
+    let mut wrong = Vec::new();
+    for (way, like) in WRITES {
+        if bash(&[("Edit(src/**)", Action::Deny)], PermissionMode::Auto, way) != Action::Deny {
+            wrong.push(format!("{way}: let through"));
+        }
+        if bash(&[("Edit(src/**)", Action::Deny)], PermissionMode::Auto, like) != Action::Allow {
+            wrong.push(format!("{like}: held back"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Programs that run what stands in their arguments, unknown ones among them.
+const RUNNERS: &[(&str, &str)] = &[
+    ("logsave x rm f", "logsave x touch f"),
+    ("setlock f rm f", "setlock f g"),
+    ("envdir x rm f", "envdir x y"),
+    ("machinectl shell x /bin/rm f", "machinectl list"),
+    ("sops exec-env f 'rm f'", "sops exec-env f 'mytool f'"),
+    ("teller run rm f", "teller run mytool"),
+    ("envchain x rm f", "envchain x mytool"),
+    ("meson devenv rm f", "meson devenv mytool"),
+    ("git instaweb --httpd='rm f'", "git instaweb --httpd=lighttpd"),
+];
+
+#[test]
+fn a_denied_program_is_not_run_by_another_and_its_like_is() {
+    let mut wrong = Vec::new();
+    for (way, like) in RUNNERS {
+        if bash(&[("bash(rm *)", Action::Deny)], PermissionMode::Auto, way) != Action::Deny {
+            wrong.push(format!("{way}: let through"));
+        }
+        if bash(&[("bash(rm *)", Action::Deny)], PermissionMode::Auto, like) != Action::Allow {
+            wrong.push(format!("{like}: held back"));
+        }
+    }
+    for shell in ["yash", "posh", "es"] {
+        let command = format!("{shell} -c 'rm f'");
+        if bash(&[("bash(rm *)", Action::Deny)], PermissionMode::Auto, &command) != Action::Deny {
+            wrong.push(format!("{command}: let through"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Ways to what is for no call, where no sandbox holds the command; beside each one that reaches something else.
+const KEPT: &[(&str, &str)] = &[
+    ("cat ${HOME}/.ssh/id_rsa", "cat ${HOME}/notes"),
+    ("cat $HOME/.ssh/id_rsa", "cat \"$HOME\"/notes"),
+    ("cd $HOME; cat .ssh/id_rsa", "cd $HOME; cat notes"),
+    ("cd; cat .ssh/id_rsa", "cd; cat notes"),
+    ("tar c $HOME/.ssh", "tar c $HOME/notes"),
+    ("d=/home/me/data; cat $d/secret.key", "d=/home/me/docs; cat $d/secret.key"),
+    ("cat ~/.ssh/$(echo id_rsa)", "cat ~/notes/a"),
+    ("for d in ~; do cat $d/.ssh/id_rsa; done", "for d in ~; do cat $d/notes; done"),
+    ("cat ~/.ss?/id_rsa", "cat ~/.sh?/id_rsa"),
+    ("echo x > $HOME/.ssh/authorized_keys", "echo x > $PWD/authorized_keys"),
+    ("git interpret-trailers /home/me/.ssh/id_rsa", "git interpret-trailers msg"),
+    ("git blame --ignore-revs-file /home/me/.ssh/id_rsa f", "git blame f"),
+    ("file -m /home/me/.ssh/id_rsa f", "file -m magic f"),
+    ("vim -es -c 'r /home/me/.ssh/id_rsa' f", "vim -es -c 'r /home/me/notes' f"),
+    ("python3 -c 'open(\"/home/me/.ssh/id_rsa\")'", "python3 -c 'open(\"/home/me/notes\")'"),
+    ("cat /proc/$PPID/environ", "cat /proc/cpuinfo"),
+    ("g=$(pgrep piton); cat /proc/$g/environ", "pgrep piton"),
+    ("cat ~root/x", "cat x"),
+];
+
+#[test]
+fn what_is_for_no_call_is_not_reached_without_a_sandbox() {
+    let reach = Reach {
+        home: "/home/me".into(),
+        never: vec!["/home/me/.ssh".into(), "/home/me/data".into()],
+        ..Reach::default()
+    };
+    let action = |command: &str| {
+        let at_home = |access: Access| match access {
+            Access::Read(path) => Access::Read(from_home(&path)),
+            Access::Write(path) => Access::Write(from_home(&path)),
+            access => access,
+        };
+        let accesses: Vec<Access> = accesses(command).into_iter().map(at_home).collect();
+        let ask = Ask { tool: "bash", accesses: &accesses, workspace: WORKSPACE, is_confined: false, reach: &reach };
+        Rules::default().judge_in(PermissionMode::Auto, &[], &ask).action
+    };
+    let mut wrong = Vec::new();
+    for (way, like) in KEPT {
+        if action(way) != Action::Deny {
+            wrong.push(format!("{way}: let through"));
+        }
+        if action(like) != Action::Allow {
+            wrong.push(format!("{like}: held back"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// `~` as the user's home.
+fn from_home(path: &str) -> String {
+    let below = path.strip_prefix(&format!("{WORKSPACE}/~"));
+    below.map_or_else(|| path.to_owned(), |below| format!("/home/me{below}"))
+}

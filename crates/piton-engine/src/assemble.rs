@@ -29,13 +29,13 @@ pub mod skills;
 pub mod sources;
 mod changed;
 mod chosen;
-mod jsonc;
 mod switch;
 #[cfg(test)]
 mod tree;
 
 pub(crate) mod error;
 pub(crate) mod hooks;
+pub(crate) mod jsonc;
 pub(crate) mod machine;
 pub(crate) mod models;
 pub(crate) mod notice;

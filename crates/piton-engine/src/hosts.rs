@@ -164,12 +164,6 @@ impl Held<'_> {
         }
         judged
     }
-
-    /// Whether any host may be open by a rule.
-    pub(crate) fn opens_any(&self) -> bool {
-        let opens = |rule: &piton_core::permission::Rule| rule.tool == NET && rule.action == Action::Allow;
-        self.rules.0.iter().any(opens) || self.grants.iter().any(|grant| opens(&grant.rule))
-    }
 }
 
 #[cfg(test)]

@@ -247,6 +247,7 @@ impl SandboxSettings {
             read: self.read.iter().cloned().chain(read).collect(),
             hidden: self.hidden.clone(),
             carried: self.carried.clone(),
+            approved: Vec::new(),
             limits: self.limits,
             network: if egress.is_some() { Network::Proxy } else { Network::None },
         };

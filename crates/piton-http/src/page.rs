@@ -63,8 +63,8 @@ pub enum PageError {
     /// The address is none that a page may be asked of.
     #[error("{0}")]
     Address(String),
-    /// Its host may not be reached.
-    #[error("it refused to {0}")]
+    /// Its host may not be reached, or cannot be.
+    #[error("{how}{0}", how = if .0.is_refusal() { "refused to " } else { "" })]
     Refused(#[from] EgressError),
     /// It redirects again and again.
     #[error("it redirects more than {MOST_REDIRECTS} times")]

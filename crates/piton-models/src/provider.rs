@@ -261,9 +261,16 @@ fn server(
         passes: Passes::new(Pass { key, credentials: spec.credentials.clone() }, spec.renewal.clone()),
         key_header: provider.key_header.filter(|_| !is_token),
         key_said: key_said(provider, spec),
+        address_said: address_said(provider, spec),
         headers: headers(&spec.options)?,
         refused: RefusedMembers::default(),
     })
+}
+
+/// Which variable names the server, where nobody has named one and it is not one of the web.
+fn address_said(provider: &Provider, spec: &ProviderSpec) -> Option<String> {
+    let variable = provider.base_url_variable.filter(|_| spec.base_url.is_none() && !provider.needs_key)?;
+    Some(format!("{variable} is not set: it names the server to ask"))
 }
 
 /// What a person who is not let in should know of the key, and what helps. The environment's comes before a kept one, and

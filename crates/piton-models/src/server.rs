@@ -16,7 +16,7 @@ use crate::secrets::Secrets;
 use piton_core::model::{ModelError, ModelErrorKind, Request};
 use piton_core::secrets::is_secret_name;
 use piton_http::error::{address, redirected};
-use piton_http::{Answer, HeaderMap, HeaderName, HeaderValue, Http, Url};
+use piton_http::{Answer, HeaderMap, HeaderName, HeaderValue, Http, HttpError, Url};
 use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -92,6 +92,8 @@ pub(crate) struct ModelServer {
     pub(crate) key_header: Option<&'static str>,
     /// What a person who is not let in should know of the key.
     pub(crate) key_said: String,
+    /// What a person who reaches nobody should know of the address.
+    pub(crate) address_said: Option<String>,
     /// Headers that somebody added. They win over ours.
     pub(crate) headers: HeaderMap,
     /// What it has refused to be told.
@@ -147,7 +149,15 @@ impl ModelServer {
     async fn post_with(&self, pass: &Pass, url: &Url, json: Vec<u8>) -> Result<Answer, ModelError> {
         self.log(&format!("POST {url}"), &json);
         let headers = self.headers(pass, Outgoing { method: "POST", url, body: &json }).await?;
-        self.accepted(self.http.post(url, headers, json).await.map_err(errors::from_http)?).await
+        self.accepted(self.http.post(url, headers, json).await.map_err(|error| self.not_reached(error))?).await
+    }
+
+    fn not_reached(&self, error: HttpError) -> ModelError {
+        let is_reached = !matches!(error, HttpError::NotListening(_));
+        let mut error = errors::from_http(error);
+        let more = self.address_said.iter().filter(|_| !is_reached);
+        error.message.extend(more.map(|more| format!("; {more}")));
+        error
     }
 
     /// Tells whoever debugs what goes over the wire, without keys.
@@ -164,7 +174,7 @@ impl ModelServer {
     pub(crate) async fn get(&self, url: &Url) -> Result<Vec<u8>, ModelError> {
         let headers = self.headers(&self.passes.now(), Outgoing { method: "GET", url, body: &[] }).await;
         let headers = headers.map_err(|error| self.without_secrets(error))?;
-        let answer = self.accepted(self.http.get(url, headers).await.map_err(errors::from_http)?).await?;
+        let answer = self.accepted(self.http.get(url, headers).await.map_err(|error| self.not_reached(error))?).await?;
         answer.whole(MAX_DOCUMENT_BYTES).await.map_err(errors::from_http)
     }
 

@@ -1,7 +1,6 @@
 //! What a command has left by which a program outside would run something, or write elsewhere, later. What was there before is
 //! mounted so that it cannot be changed; what was not is looked at when all of the command is dead. It is taken out of the
 //! workspace, kept beside the session's own folders, and told.
-
 //!
 //! Whatever lies there may be a link: nothing is followed, and what is moved is reached through its open folder.
 
@@ -14,7 +13,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, renameat, statat}
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -27,12 +26,14 @@ pub(crate) fn inspect(plan: &Plan, began: Mark) -> Vec<String> {
     }
     inspection.repository();
     inspection.below();
-    let mut said = inspection.said;
+    let (mut said, mut moved) = (inspection.said, inspection.moved);
     // Of a linked worktree the git folder lies elsewhere, and can be written to as well.
     if let Some(mut common) = plan.common().and_then(|common| Inspection::of(plan, common, began)) {
         common.git(Path::new(""));
         said.append(&mut common.said);
+        moved.append(&mut common.moved);
     }
+    said.extend(moved_meanwhile(plan, began, &moved));
     said
 }
 
@@ -40,6 +41,42 @@ pub(crate) fn inspect(plan: &Plan, began: Mark) -> Vec<String> {
 const BELIEVED: &str = "other programs run or believe what is in it";
 /// Why what leads git elsewhere does not.
 const LEADS: &str = "git goes by what it points to";
+
+/// The folder beside the session's own in which it is kept.
+const QUARANTINE: &str = "quarantine";
+
+/// Removes a folder that was private to a sandbox, except for what was moved away into it: that may be the user's own.
+pub fn clear(private: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(private)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true if entry.file_name() == QUARANTINE => {}
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    match fs::remove_dir(private) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        other => other,
+    }
+}
+
+/// What other inspections have moved away since `began`: of commands that ran at the same time, any may have made it.
+fn moved_meanwhile(plan: &Plan, began: Mark, own: &[PathBuf]) -> Vec<String> {
+    let at = plan.reach().private.join(QUARANTINE);
+    let folder = open_as_named(&at).ok().and_then(|folder| open_below(&folder, Path::new("")));
+    let Some(folder) = folder else { return Vec::new() };
+    let is_new = |name: &OsStr| changed_at(&folder, name).is_some_and(|changed| changed >= began);
+    let others = names(&folder).into_iter().map(|(name, _)| name).filter(|name| is_new(name));
+    let others = others.map(|name| at.join(name)).filter(|kept| !own.contains(kept));
+    let told = others.map(|kept| {
+        let shown = kept.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let shown = shown.split_once('-').map_or(shown.as_str(), |(_, name)| name);
+        let when = "was made or changed while the command ran, and moved away when another command ended";
+        format!("{shown} {when}. It is kept in {}", kept.display())
+    });
+    told.collect()
+}
 
 struct Inspection<'p> {
     plan: &'p Plan,
@@ -50,6 +87,8 @@ struct Inspection<'p> {
     /// How what is looked at now is judged.
     by: By,
     said: Vec<String>,
+    /// Where what was moved away is kept.
+    moved: Vec<PathBuf>,
 }
 
 /// How something is told from what was there before.
@@ -69,7 +108,7 @@ const MOST_ENTRIES: usize = 20_000;
 impl<'p> Inspection<'p> {
     fn of(plan: &'p Plan, base: &Path, began: Mark) -> Option<Self> {
         let root = open_as_named(base).ok()?;
-        Some(Self { plan, root, base: base.to_path_buf(), began, by: By::Plan, said: Vec::new() })
+        Some(Self { plan, root, base: base.to_path_buf(), began, by: By::Plan, said: Vec::new(), moved: Vec::new() })
     }
 
     /// A folder, reached through no link; `None`: there is none.
@@ -181,8 +220,8 @@ impl<'p> Inspection<'p> {
         is_gone
     }
 
-    fn quarantine(&self, folder: &OwnedFd, name: &OsStr) -> io::Result<String> {
-        let at = self.plan.reach().private.join("quarantine");
+    fn quarantine(&mut self, folder: &OwnedFd, name: &OsStr) -> io::Result<String> {
+        let at = self.plan.reach().private.join(QUARANTINE);
         DirBuilder::new().recursive(true).mode(0o700).create(&at)?;
         let shown = name.to_string_lossy();
         let free =
@@ -195,7 +234,12 @@ impl<'p> Inspection<'p> {
                 renameat(folder, name, folder, &other)?;
                 Ok(other)
             }
-            other => Ok(other.map(|()| kept.display().to_string())?),
+            other => {
+                other?;
+                let shown = kept.display().to_string();
+                self.moved.push(kept);
+                Ok(shown)
+            }
         }
     }
 

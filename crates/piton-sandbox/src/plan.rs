@@ -142,7 +142,12 @@ impl Plan {
         let nearest =
             self.mounts.iter().filter_map(place).filter(holds).max_by_key(|(from, _)| from.components().count());
         match nearest.map_or(Access::None, |(_, access)| access) {
-            Access::Write if self.is_protected(path) => Access::Read,
+            Access::None => Access::None,
+            Access::Read | Access::Write if self.is_protected(path) => {
+                let is_approved =
+                    self.reach.write == Write::Workspace && self.reach.approved.iter().any(|it| it == path);
+                if is_approved { Access::Write } else { Access::Read }
+            }
             access => access,
         }
     }
@@ -589,6 +594,7 @@ mod tests {
             read: Vec::new(),
             hidden: Vec::new(),
             carried: Vec::new(),
+            approved: Vec::new(),
             limits: Limits::default(),
             network: Network::None,
         }

@@ -30,6 +30,8 @@ pub struct Reach {
     pub hidden: Vec<PathBuf>,
     /// Of the user's settings: files of its own home, put there once, and again when they are others.
     pub carried: Vec<Carried>,
+    /// Protected files that a person lets Piton's own tools change, this once. No command goes by it.
+    pub approved: Vec<PathBuf>,
     /// What it may use of the machine.
     pub limits: Limits,
     /// What it reaches of the network.

@@ -219,6 +219,12 @@ pub(crate) const PROTECTED: &[&str] = &[
     ".dir-locals.el",
 ];
 
+/// Names in a workspace that are protected, in small letters: at any depth, or, with a slash in front, at the top.
+pub fn protected() -> impl Iterator<Item = String> {
+    let at_top = PROTECTED_AT_TOP.iter().map(|name| format!("/{name}"));
+    PROTECTED.iter().chain(&[".git"]).map(|name| (*name).to_owned()).chain(at_top)
+}
+
 /// At the top of a workspace, which may be a home: below it these are files like others.
 pub(crate) const PROTECTED_AT_TOP: &[&str] =
     &[".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".zprofile", ".gitconfig", ".ssh"];

@@ -570,10 +570,11 @@ pub(crate) fn judge<'f>(name: &str, arguments: &'f [Field], judged: &mut Judged)
     if !is_tar || creates(arguments) {
         row.operands(&operands, judged);
     }
-    let in_place =
-        |field: &Field| field.text.starts_with("-i") || field.text.starts_with("-pi") || field.text.starts_with("-ni");
-    if matches!(plain, "perl" | "ruby") && arguments.iter().any(in_place) {
-        judged.writes.extend(operands.iter().map(|field| (*field).clone()));
+    // The first word of `yq` is its program.
+    let in_place = ["-i", "-pi", "-ni", "--in-place", "--inplace"];
+    let is_in_place = |field: &Field| in_place.iter().any(|option| field.text.starts_with(option));
+    if matches!(plain, "perl" | "ruby" | "yq") && arguments.iter().any(is_in_place) {
+        judged.writes.extend(operands.iter().skip(usize::from(plain == "yq")).map(|field| (*field).clone()));
     }
     operands
 }

@@ -52,6 +52,21 @@ pub(crate) fn judge(arguments: &[Field]) -> Judged {
     judged
 }
 
+/// The program text among these arguments, where it is not in a file.
+pub(crate) fn program(arguments: &[Field]) -> Option<&Field> {
+    let mut at = 0;
+    while let Some(field) = arguments.get(at) {
+        match field.text.as_str() {
+            "--" => return arguments.get(at + 1),
+            "-F" | "-v" | "--field-separator" | "--assign" => at += 2,
+            text if text.starts_with("-f") || text.starts_with("--file") => return None,
+            text if text.starts_with('-') && text.len() > 1 => at += 1,
+            _ => return Some(field),
+        }
+    }
+    None
+}
+
 /// What a program text does.
 #[derive(Debug, Default)]
 struct Program {
@@ -83,6 +98,8 @@ impl Program {
                 Token::Word(word) => match word.as_str() {
                     "print" | "printf" => (printing, depth) = (true, 0),
                     "system" => self.runs = true,
+                    // The files that it reads are then those that the program names.
+                    "ARGV" | "ARGC" => self.reads = true,
                     "getline" => {
                         self.reads = true;
                         let file = tokens[at..].iter().take(4).skip_while(|token| **token != Token::Sign('<')).nth(1);

@@ -199,6 +199,13 @@ fn git(arguments: &[Field]) -> Vec<Under> {
             all
         }
         Some("archive" | "fast-export") => or_here(std::iter::empty()),
+        Some("checkout-index") if has_letter(rest, "az") || has_long(rest, &["--all", "--stdin"]) => {
+            or_here(std::iter::empty())
+        }
+        Some("cat-file") if rest.iter().any(|field| field.text.starts_with("--batch")) => {
+            let checks = rest.iter().any(|field| field.text.starts_with("--batch-check"));
+            if checks { Vec::new() } else { or_here(std::iter::empty()) }
+        }
         Some("diff") if rest.iter().any(|field| field.text == "--no-index") => {
             rest.iter().filter(|field| is_operand(field)).map(Under::all).collect()
         }

@@ -2,6 +2,7 @@
 //! runs keeps its spelling, and is marked.
 
 use crate::limits::{MOST_EXPANDED_BYTES, MOST_NESTING, MOST_NODES};
+use crate::parse::is_name;
 use crate::syntax::{Piece, Word};
 
 /// An argument.
@@ -17,6 +18,16 @@ pub(crate) struct Field {
     pub(crate) home: bool,
     /// Whether what is open is only wildcards.
     pub(crate) only_wildcards: bool,
+    /// What it is made of, where only variables and wildcards are open in it.
+    pub(crate) bits: Vec<Bit>,
+}
+
+/// A piece of an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Bit {
+    Text(String),
+    /// `$name` or `${name}`.
+    Variable(String),
 }
 
 impl Field {
@@ -43,7 +54,12 @@ impl Field {
 /// The end of a field, as open as the field.
 pub(crate) fn tail(field: &Field, text: &str) -> Field {
     let cut = field.text.len() - text.len();
-    Field { text: text.to_string(), known: field.known.map(|known| known.saturating_sub(cut)), ..field.clone() }
+    let known = field.known.map(|known| known.saturating_sub(cut));
+    let bits = match field.bits.split_first() {
+        Some((Bit::Text(first), rest)) if first.len() >= cut => [&[Bit::Text(first[cut..].to_string())], rest].concat(),
+        _ => Vec::new(),
+    };
+    Field { text: text.to_string(), known, bits, ..field.clone() }
 }
 
 /// Too many arguments, or too deep.
@@ -194,8 +210,31 @@ fn sequence(inner: &[Unit], most: usize) -> Result<Option<Vec<Vec<Unit>>>, TooMa
     Ok(Some(items.collect()))
 }
 
+/// The name in `$name` or `${name}`.
+fn variable(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('$')?;
+    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+    Some(name).filter(|name| is_name(name))
+}
+
+/// What these pieces are, where nothing but variables is open in them.
+fn bits(pieces: &[Piece]) -> Vec<Bit> {
+    let bit = |piece: &Piece| match piece {
+        Piece::Bare(text) | Piece::Quoted(text) => Some(Bit::Text(text.clone())),
+        Piece::Open { text, .. } => variable(text).map(|name| Bit::Variable(name.to_string())),
+    };
+    let has_variable = pieces.iter().any(|piece| matches!(piece, Piece::Open { .. }));
+    let all: Option<Vec<Bit>> = if has_variable { pieces.iter().map(bit).collect() } else { None };
+    all.unwrap_or_default()
+}
+
+/// The value that a word is as it is assigned: braces and wildcards stand for themselves.
+pub(crate) fn value(word: &Word) -> Field {
+    join(&word.pieces)
+}
+
 fn join(pieces: &[Piece]) -> Field {
-    let mut field = Field { only_wildcards: true, ..Field::default() };
+    let mut field = Field { only_wildcards: true, bits: bits(pieces), ..Field::default() };
     field.home = matches!(pieces.first(), Some(Piece::Bare(text)) if text.starts_with('~'));
     for piece in pieces {
         let before = field.text.len();

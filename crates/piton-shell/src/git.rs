@@ -257,16 +257,23 @@ fn paths(name: &str, operands: &[&Field], behind: usize, judged: &mut Judged) {
     match name {
         "checkout" | "restore" | "reset" | "clean" | "rm" | "mv" | "switch" | "checkout-index" | "sparse-checkout" => {
             judged.writes.extend(named());
+            // By its new name it is read past a rule about the old one.
+            let moved = if name == "mv" { named().count().saturating_sub(1) } else { 0 };
+            judged.reads.extend(named().take(moved));
         }
-        "clone" | "worktree" | "init" | "bundle" | "archive" | "format-patch" | "push" | "fetch" | "pull"
-        | "remote" => {}
+        // The folder or file that they make.
+        "init" | "init-db" => judged.writes.extend(operands.first().map(|field| (*field).clone())),
+        "clone" | "worktree" | "bundle" => judged.writes.extend(operands.get(1).map(|field| (*field).clone())),
+        "archive" | "format-patch" | "push" | "fetch" | "pull" | "remote" => {}
         "diff" | "show" | "log" | "blame" | "annotate" | "grep" | "cat-file" | "ls-files" | "ls-tree" | "add"
         | "stage" | "commit" | "hash-object" | "apply" | "am" | "whatchanged" | "diff-tree" | "diff-index"
         | "diff-files" | "stash" | "difftool" | "merge-file" => {
             judged.reads.extend(named());
             judged.reads.extend(stored);
         }
-        _ => {}
+        "status" | "branch" | "config" | "rev-parse" | "merge-base" | "describe" | "merge" | "rebase" => {}
+        // Any of its words may be a file, or what is stored of one.
+        _ => judged.knows_files = false,
     }
 }
 
@@ -275,10 +282,37 @@ fn has_letter(option: &str, letters: &[char]) -> bool {
     option.strip_prefix('-').is_some_and(|cluster| !cluster.starts_with('-') && cluster.contains(letters))
 }
 
+/// Takes the option at `at` where it names a file or a program that [`option`] knows nothing of; how many words it is, where that is all
+/// there is to it.
+fn file_option(name: &str, rest: &[Field], at: usize, judged: &mut Judged) -> Option<usize> {
+    let field = &rest[at];
+    let looks = matches!(name, "log" | "show" | "blame" | "annotate" | "diff" | "shortlog" | "whatchanged");
+    let letter = looks && (field.text.starts_with("-L") || field.text.starts_with("-O"));
+    let glued = |option: &str| field.text.strip_prefix(option).map(|value| tail(field, value));
+    let named = glued("--ignore-revs-file=");
+    let separate = (letter && field.text.len() == 2) || field.text == "--ignore-revs-file";
+    if separate {
+        judged.reads.extend(rest.get(at + 1).and_then(file_of));
+        return Some(2);
+    }
+    if letter {
+        judged.reads.extend(file_of(&tail(field, &field.text[2..])));
+    }
+    judged.reads.extend(named);
+    judged.writes.extend(glued("--prefix=").filter(|_| name == "checkout-index"));
+    if matches!(name, "instaweb" | "send-email" | "web--browse" | "imap-send") {
+        judged.risky.push(field.text.clone());
+    }
+    None
+}
+
 /// Takes the option at `at`; how many words it is.
 fn option(name: &str, rest: &[Field], at: usize, judged: &mut Judged) -> usize {
     let text = &rest[at].text;
     let next = rest.get(at + 1);
+    if let Some(words) = file_option(name, rest, at, judged) {
+        return words;
+    }
     match (name, text.as_str()) {
         ("archive" | "format-patch", "-o") => {
             judged.acts(text);
@@ -391,4 +425,10 @@ fn harmless_here(option: &str) -> bool {
         .contains(&long),
         None => option[1..].chars().all(|letter| "avrlqnzip0123456789".contains(letter)),
     }
+}
+
+/// The file in `1,5:file` and `:function:file`, or the whole.
+fn file_of(field: &Field) -> Option<Field> {
+    let file = field.text.rsplit(':').next().unwrap_or_default();
+    (!file.is_empty()).then(|| tail(field, file))
 }

@@ -504,7 +504,8 @@ impl Program {
     /// Takes the value of a harmless option, where it is a path.
     fn value(&self, name: &str, value: Option<Field>, judged: &mut Judged) {
         let file = lists(FILE_OPTIONS, name)
-            || (name == "f" && (self.operands == PatternThenReads || self.names == "date" || self.names == "file"));
+            || (name == "f" && (self.operands == PatternThenReads || self.names == "date" || self.names == "file"))
+            || (name == "m" && self.names == "file");
         let target = matches!(name, "t" | "target-directory") && self.operands == ReadsThenWrite;
         judged.reads.extend(value.clone().filter(|_| file));
         judged.writes.extend(value.filter(|_| target));

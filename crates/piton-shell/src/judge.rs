@@ -5,7 +5,7 @@ mod orders;
 
 use crate::arguments::has_files;
 use crate::below;
-use crate::environment::steers;
+use crate::environment::{self, Name, disarms, steers};
 use crate::expand::{self, Field};
 use crate::harmless;
 use crate::judged::{self, Judged, Under};
@@ -17,7 +17,8 @@ use crate::programs::Programs;
 use crate::reading::{Below, Effect, Part, Reading, UnknowableKind};
 use crate::shells;
 use crate::special;
-use crate::syntax::{Direction, Found, Redirect, Simple, Word};
+use crate::syntax::{Assignment, Direction, Found, Redirect, Simple, Word};
+use crate::variables::Variables;
 use crate::wrappers::{self, Inside, Own, Seen};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -31,8 +32,11 @@ pub(crate) struct Judge<'p> {
     written: Vec<String>,
     ran: Vec<(String, Context)>,
     places: Places,
+    variables: Variables,
     /// Folders that the command moves to once its part is made.
     moves: Vec<Field>,
+    /// Whether the last simple command prints names of files.
+    lists: bool,
     nodes: usize,
 }
 
@@ -49,6 +53,10 @@ struct Context {
     risky: Vec<String>,
     /// Where the files lie that whoever runs it gives it.
     found: Vec<Under>,
+    /// Whether whoever runs it adds arguments that may be anything.
+    adds: bool,
+    /// Whether its input are names of files, from a program that lists them.
+    listed: bool,
 }
 
 impl<'p> Judge<'p> {
@@ -60,7 +68,9 @@ impl<'p> Judge<'p> {
             written: Vec::new(),
             ran: Vec::new(),
             places: Places::default(),
+            variables: Variables::default(),
             moves: Vec::new(),
+            lists: false,
             nodes: 0,
         }
     }
@@ -85,6 +95,7 @@ impl<'p> Judge<'p> {
         self.nodes = found.nodes;
         self.reading.unknowable.append(&mut found.unknowable);
         self.names(&found);
+        self.variables.learn(&found);
         let mut simples = std::mem::take(&mut found.simples);
         simples.sort_by_key(|simple| simple.span.start);
         for simple in &simples {
@@ -101,7 +112,8 @@ impl<'p> Judge<'p> {
             self.functions.insert(name.clone());
         }
         for (name, span) in &found.set {
-            if steers(name) {
+            // Without a name it is one that only shows when it runs.
+            if name.is_empty() || steers(name) {
                 self.note(UnknowableKind::Environment, name, span);
             }
         }
@@ -130,10 +142,13 @@ impl<'p> Judge<'p> {
             through: Vec::new(),
             risky: Vec::new(),
             found: Vec::new(),
+            adds: false,
+            listed: self.lists_into(simple),
         };
         for assignment in &simple.assignments {
             self.assigned(&assignment.name, assignment.value.literal().as_deref(), &context);
         }
+        self.referred(simple, found, &context);
         let mut judged = Judged::of(Effect::ChangesNothing);
         for redirect in &simple.redirects {
             self.redirect(redirect, found, &mut judged, &mut context);
@@ -162,12 +177,38 @@ impl<'p> Judge<'p> {
 
     /// A variable gets a value: in front of a command, alone, or by `env`.
     fn assigned(&mut self, name: &str, value: Option<&str>, context: &Context) {
-        if steers(name) {
+        if steers(name) && !value.is_some_and(|value| disarms(name, value)) {
             self.unknowable(UnknowableKind::Environment, name, context);
         }
         // Arithmetic, `${!name}` and prompts would run it.
         if value.is_some_and(holds_code) {
             self.unknowable(UnknowableKind::Code, name, context);
+        }
+    }
+
+    /// `declare -n name=other`: what is assigned to the one is assigned to the other, which has to be known and to steer nothing. A loop
+    /// over such a name gives it another.
+    fn referred(&mut self, simple: &Simple, found: &Found, context: &Context) {
+        let declares = simple
+            .words
+            .first()
+            .and_then(Word::bare)
+            .is_some_and(|word| matches!(word, "declare" | "typeset" | "local"));
+        let mut budget = MOST_NODES;
+        let options: Vec<Field> =
+            simple.words.iter().skip(1).filter_map(|word| expand::fields(word, &mut budget).ok()).flatten().collect();
+        if !declares || !environment::refers(&options) {
+            return;
+        }
+        let is_alone = simple.assignments.is_empty() || options.iter().any(|field| !field.text.starts_with('-'));
+        let is_set = |name: &str| found.set.iter().any(|(set, _)| set == name);
+        let is_open = |assignment: &Assignment| {
+            let other = assignment.value.literal();
+            let name = other.as_deref().and_then(|other| other.split('[').next());
+            is_set(&assignment.name) || name.is_none_or(steers)
+        };
+        if is_alone || simple.assignments.iter().any(is_open) {
+            self.unknowable(UnknowableKind::Environment, &simple.text, context);
         }
     }
 
@@ -246,26 +287,22 @@ impl<'p> Judge<'p> {
             return;
         }
         let arguments = &fields[1..];
+        self.added(&name, arguments, &context);
         if shells::runs_code(&name) {
             self.shell(&name, fields, redirected, context);
             return;
         }
-        if matches!(name.as_str(), "find" | "gfind") {
-            self.found_by(arguments, &context);
-        }
-        if let Some(at) = special::fd_runs(&name, arguments) {
-            let mut inner = context.clone();
-            inner.found = below::found_by_fd(&arguments[..at - 1]);
-            inner.through.push(name.clone());
-            inner.depth += 1;
-            let command = [&arguments[at..], &[Field::unknown("{}")]].concat();
-            self.command(&command, Judged::of(Effect::ChangesNothing), inner);
-        }
+        self.found_by(&name, arguments, &context);
         let mut judged = harmless::judge(&name, arguments);
         if special::is_interpreter(&name) {
             self.interpreter(&name, arguments, &mut judged, &context);
         }
-        if judged.code.is_none() && (!judged.risky.is_empty() || harmless::takes_commands(&name)) {
+        if special::open_program(&name, arguments) {
+            self.unknowable(UnknowableKind::Code, &context.text, &context);
+        }
+        // Nobody knows which of its words a program runs that is in no table.
+        let is_unknown = !self.is_table(&name) && !has_files(&name);
+        if judged.code.is_none() && (is_unknown || !judged.risky.is_empty() || harmless::takes_commands(&name)) {
             judged.code = Some(orders::spelled_out(arguments));
         }
         self.orders(&name, arguments, &mut judged, &context);
@@ -275,10 +312,12 @@ impl<'p> Judge<'p> {
         }
         let places = self.places.clone();
         if name == "git" {
-            crate::git::folders(arguments).for_each(|folder| self.places.go(folder));
+            for folder in self.paths(&crate::git::folders(arguments).cloned().collect::<Vec<_>>()) {
+                self.places.go(&folder);
+            }
         }
         self.builtin(&name, arguments, &mut judged, &context);
-        if !self.is_table(&name) && !has_files(&name) && self.may_run(arguments) {
+        if is_unknown && self.may_run(arguments) {
             self.unknowable(UnknowableKind::Runner, &context.text.clone(), &context);
         }
         let moves = !self.moves.is_empty();
@@ -288,10 +327,31 @@ impl<'p> Judge<'p> {
         }
     }
 
+    /// Arguments that come from elsewhere, where the program would take one of them for code, or for an option that holds code.
+    fn added(&mut self, name: &str, arguments: &[Field], context: &Context) {
+        let mut options = arguments.iter().take_while(|field| field.text != "--");
+        let takes_code = special::takes_code(name) || harmless::takes_commands(name);
+        if context.adds && !context.listed && takes_code && options.any(|field| field.may_be_option() && field.splits) {
+            self.unknowable(UnknowableKind::Code, &context.text, context);
+        }
+    }
+
+    /// Whether what is in front of a pipe to this command prints nothing but names of files.
+    fn lists_into(&mut self, simple: &Simple) -> bool {
+        let texts: Vec<String> = simple.words.iter().filter_map(Word::literal).collect();
+        let has_own = simple.redirects.iter().any(|redirect| redirect.input);
+        let listed = simple.piped && !has_own && self.lists;
+        self.lists = lists_names(&texts, listed);
+        listed
+    }
+
     /// What a wrapper runs.
     fn wrapped(&mut self, name: &str, seen: Seen, fields: &[Field], redirected: Judged, mut context: Context) {
         for (variable, value) in &seen.assignments {
             self.assigned(variable, Some(value), &context);
+        }
+        for name in seen.own.sets.iter().map(Name::of) {
+            self.named(name, &context);
         }
         if name == "exec" && matches!(seen.inside, Inside::Nothing)
             || name == "command" && fields.get(1).is_some_and(|field| matches!(field.text.as_str(), "-v" | "-V"))
@@ -303,10 +363,14 @@ impl<'p> Judge<'p> {
             context.risky.push(fields[0].text.clone());
         }
         context.risky.extend(seen.own.risky.iter().cloned());
-        self.by_options(name, fields, &seen.own, &context);
+        let mut own = seen.own;
+        if name == "script" {
+            own.writes.extend(Some(shells::typescript(&fields[1..])).filter(|file| file.text != "/dev/null"));
+        }
+        self.by_options(name, fields, &own, &context);
         let input = (context.input.clone(), context.fed);
         let places = self.places.clone();
-        seen.own.moves.iter().for_each(|folder| self.places.go(folder));
+        self.paths(&own.moves).iter().for_each(|folder| self.places.go(folder));
         if !seen.keeps_input {
             context.input = None;
             context.fed = true;
@@ -315,6 +379,7 @@ impl<'p> Judge<'p> {
         let shown = seen.shown;
         context.through.push(shown.clone());
         context.depth += 1;
+        context.adds |= seen.adds;
         match seen.inside {
             Inside::Nothing => {
                 self.alone(name, fields, &shown, redirected, &outer);
@@ -346,7 +411,7 @@ impl<'p> Judge<'p> {
                 self.read_code(Some(&Field { known: open.then_some(0), ..Field::literal(&text) }), &context);
             }
         }
-        if !seen.own.moves.is_empty() {
+        if !own.moves.is_empty() {
             self.places = places;
         }
     }
@@ -405,6 +470,10 @@ impl<'p> Judge<'p> {
         if let shells::Code::File(file) = &code {
             judged.reads.push(file.clone());
         }
+        if name == "script" {
+            judged.effect = Effect::Changes;
+            judged.writes.push(shells::typescript(arguments));
+        }
         self.part(fields, self.names_of(&fields[0].text), merge(judged, redirected), &context);
         context.through.push(fields[0].text.clone());
         context.depth += 1;
@@ -444,8 +513,18 @@ impl<'p> Judge<'p> {
         }
     }
 
-    /// The commands that `find` runs.
-    fn found_by(&mut self, arguments: &[Field], context: &Context) {
+    /// The commands that `find` and `fd` run.
+    fn found_by(&mut self, name: &str, arguments: &[Field], context: &Context) {
+        for (at, command) in special::fd_runs(name, arguments) {
+            let mut inner = context.clone();
+            inner.found = below::found_by_fd(&arguments[..at]);
+            inner.through.push(name.to_string());
+            inner.depth += 1;
+            self.command(&command, Judged::of(Effect::ChangesNothing), inner);
+        }
+        if !matches!(name, "find" | "gfind") {
+            return;
+        }
         let Some(commands) = special::find_runs(arguments) else {
             self.unknowable(UnknowableKind::Program, &context.text, context);
             return;
@@ -507,20 +586,12 @@ impl<'p> Judge<'p> {
                 let target = arguments.iter().find(|field| !field.text.starts_with('-') || field.text == "-");
                 judged.reads.extend(target.filter(|field| field.text != "-").cloned());
                 // Without an argument it is the home folder.
-                let home = Field::unknown("~");
+                let home = Field { home: true, ..Field::literal("~") };
                 self.moves.push(target.cloned().unwrap_or(home));
             }
             "export" | "declare" | "typeset" | "local" | "readonly" | "read" | "unset" | "printf" | "test" | "["
             | "let" | "mapfile" | "readarray" | "getopts" | "wait" => {
-                for field in arguments {
-                    let variable = field.text.split(['=', '[', '+']).next().unwrap_or_default();
-                    if matches!(name, "test" | "[") {
-                        continue;
-                    }
-                    if steers(variable) && (name != "printf" || arguments[0].text.starts_with("-v")) {
-                        self.unknowable(UnknowableKind::Environment, variable, context);
-                    }
-                }
+                self.names_set(name, arguments, context);
                 let format = name == "printf" && !arguments.first().is_some_and(|field| field.text.starts_with("-v"));
                 let compares = matches!(name, "test" | "[")
                     && !arguments.iter().any(|field| field.text == "-v" || field.text == "-R");
@@ -546,12 +617,41 @@ impl<'p> Judge<'p> {
             "shopt" if arguments.iter().any(|field| field.is_open() || shells::widens(&field.text)) => {
                 self.unknowable(UnknowableKind::Environment, &context.text, context);
             }
+            "set" | "shopt" if environment::widens_assignments(arguments) => {
+                self.unknowable(UnknowableKind::Environment, &context.text, context);
+            }
             "set" | "shopt" | "umask" | "ulimit" => judged.effect = Effect::ChangesNothing,
             "hash" | "enable" | "compgen" | "complete" | "bind" | "fc" | "history" if !arguments.is_empty() => {
                 self.unknowable(UnknowableKind::Shadow, &context.text, context);
             }
             "git" => self.git(arguments, judged, context),
             _ => {}
+        }
+    }
+
+    /// Something gives the variable of this name a value.
+    fn named(&mut self, name: Name, context: &Context) {
+        match name {
+            Name::Known(variable) if !steers(&variable) => {}
+            Name::Known(text) | Name::Open(text) => self.unknowable(UnknowableKind::Environment, &text, context),
+        }
+    }
+
+    /// The variables that a builtin sets by its arguments.
+    fn names_set(&mut self, name: &str, arguments: &[Field], context: &Context) {
+        for set in environment::set_by(name, arguments) {
+            self.named(set, context);
+        }
+        let declares = matches!(name, "declare" | "typeset" | "local");
+        // In front of `builtin` and its like they are no assignments for the parser.
+        let names = arguments.iter().any(|field| !field.text.starts_with('-'));
+        if declares && names && environment::refers(arguments) {
+            self.unknowable(UnknowableKind::Environment, &context.text, context);
+        }
+        let inside = |c: char| c == '_' || c.is_ascii_alphanumeric();
+        let words = arguments.iter().flat_map(|field| field.text.split(|c| !inside(c)));
+        if name == "let" && words.into_iter().any(steers) {
+            self.unknowable(UnknowableKind::Environment, &context.text, context);
         }
     }
 
@@ -596,11 +696,17 @@ impl<'p> Judge<'p> {
         names
     }
 
+    /// These fields as the paths that they name, where the command shows which these are.
+    fn paths(&self, fields: &[Field]) -> Vec<Field> {
+        self.variables.paths(fields, self.programs)
+    }
+
     fn part(&mut self, fields: &[Field], names: Vec<String>, judged: Judged, context: &Context) {
         let named = if judged.knows_files {
             Vec::new()
         } else {
-            mentions::paths(fields.get(1..).unwrap_or_default(), judged.code.as_deref(), &judged)
+            let name = names.last().map(String::as_str).unwrap_or_default();
+            mentions::paths(name, &self.paths(fields.get(1..).unwrap_or_default()), judged.code.as_deref(), &judged)
         };
         let mut part = Part {
             words: fields.iter().map(|field| field.text.clone()).collect(),
@@ -622,13 +728,15 @@ impl<'p> Judge<'p> {
             below: Vec::new(),
         };
         let mut ignored = Vec::new();
-        self.places.resolve(&judged.writes[..judged.own_writes], &mut part.own_writes, &mut ignored);
-        if part.effect == Effect::Unknown {
+        let own_writes = self.paths(&judged.writes[..judged.own_writes]);
+        self.places.resolve(&own_writes, &mut part.own_writes, &mut ignored);
+        if part.effect != Effect::ChangesNothing {
             self.places.resolve(&named, &mut part.may_open, &mut ignored);
         }
         for Under { folder, names, hidden } in &judged.below {
             let mut folders = Vec::new();
-            self.places.resolve(std::slice::from_ref(folder), &mut folders, &mut part.unresolved_paths);
+            let all = self.paths(std::slice::from_ref(folder));
+            self.places.resolve(&all, &mut folders, &mut part.unresolved_paths);
             for folder in folders {
                 let below = Below { folder, names: names.clone(), hidden: *hidden };
                 if !part.below.contains(&below) {
@@ -636,12 +744,11 @@ impl<'p> Judge<'p> {
                 }
             }
         }
-        self.places.resolve(&judged.reads, &mut part.reads, &mut part.unresolved_paths);
-        self.places.resolve(&judged.writes, &mut part.writes, &mut part.unresolved_paths);
+        self.places.resolve(&self.paths(&judged.reads), &mut part.reads, &mut part.unresolved_paths);
+        self.places.resolve(&self.paths(&judged.writes), &mut part.writes, &mut part.unresolved_paths);
         self.written.extend(judged.writes.iter().map(|field| field.text.trim_start_matches("./").to_string()));
-        for target in std::mem::take(&mut self.moves) {
-            self.places.go(&target);
-        }
+        let moves = std::mem::take(&mut self.moves);
+        self.paths(&moves).iter().for_each(|target| self.places.go(target));
         self.reading.parts.push(part);
     }
 
@@ -660,6 +767,30 @@ impl<'p> Judge<'p> {
 fn fills(simple: &Simple) -> bool {
     let program = simple.words.first().and_then(Word::literal);
     program.is_some_and(|program| ["read", "mapfile", "readarray", "printf", "getopts"].contains(&program.as_str()))
+}
+
+/// Whether a command prints names of files below a folder, and nothing else; `listed`: whether its input are such names.
+fn lists_names(words: &[String], listed: bool) -> bool {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let has = |options: &[&str]| words.iter().any(|word| options.contains(word));
+    let letter = |letters: &[char]| {
+        words
+            .iter()
+            .any(|word| word.strip_prefix('-').is_some_and(|rest| !rest.starts_with('-') && rest.contains(letters)))
+    };
+    match words.as_slice() {
+        ["find" | "gfind", ..] => !has(&["-exec", "-execdir", "-printf", "-ok", "-okdir"]),
+        ["fd" | "fdfind", ..] => !letter(&['x', 'X']),
+        ["rg", ..] => has(&["--files", "--files-with-matches", "--files-without-match"]) || letter(&['l']),
+        ["grep" | "egrep" | "fgrep" | "rgrep" | "ag", ..] => {
+            listed || letter(&['l', 'L']) || has(&["--files-with-matches"])
+        }
+        ["git", "ls-files", ..] => true,
+        ["git", "diff" | "show", ..] => has(&["--name-only"]),
+        ["git", "grep", ..] => letter(&['l']) || has(&["--name-only"]),
+        ["head" | "tail" | "sort" | "uniq", ..] => listed,
+        _ => false,
+    }
 }
 
 /// Whether a text has a substitution in it, for whoever evaluates it.

@@ -2,7 +2,7 @@
 //! whether they are known to change nothing, and what of it cannot be known.
 //!
 //! Permission rules are judged against this and not against the text. It runs nothing, reads no file and no environment;
-//! which program stands behind a name is answered by a port ([`Programs`]). [`read`] is total: any text is answered, in a
+//! which program stands behind a name, and the value of a few variables, is answered by a port ([`Programs`]). [`read`] is total: any text is answered, in a
 //! time that its length bounds ([`limits`]), and a text that is not understood to its end is said to be unknowable.
 //!
 //! ```text
@@ -40,6 +40,7 @@ mod arguments;
 mod harmless;
 mod below;
 mod environment;
+mod variables;
 mod places;
 mod mentions;
 mod judge;

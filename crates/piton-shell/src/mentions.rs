@@ -2,14 +2,16 @@
 
 use crate::expand::Field;
 use crate::judged::Judged;
+use crate::special;
 
 /// Names that are looked at. More of them are in no command that a person would say yes to by a rule.
 const MOST: usize = 256;
 
 /// What may be paths in these arguments and this code, without those that are known to be read or written.
-pub(crate) fn paths(arguments: &[Field], code: Option<&str>, judged: &Judged) -> Vec<Field> {
+pub(crate) fn paths(name: &str, arguments: &[Field], code: Option<&str>, judged: &Judged) -> Vec<Field> {
     let mut all: Vec<Field> = Vec::new();
     let mut wild: Vec<Field> = Vec::new();
+    let expands = special::takes_orders(name);
     let mut add = |text: &str, home: bool| {
         let known = judged.reads.iter().chain(&judged.writes).any(|field| field.text == text);
         let odd = text.is_empty() || text.starts_with('-') || text.len() > 1_024 || text.contains("://");
@@ -33,6 +35,14 @@ pub(crate) fn paths(arguments: &[Field], code: Option<&str>, judged: &Judged) ->
         }
     }
     let in_path = |c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '~' | '+' | '@' | '%');
+    // Editors expand wildcards in their commands.
+    for piece in
+        code.filter(|_| expands).unwrap_or_default().split(|c| !in_path(c) && !matches!(c, '*' | '?' | '[' | ']'))
+    {
+        if let Some(at) = piece.find(['*', '?', '[']).filter(|_| piece.contains(['.', '/'])) {
+            wild.push(Field { known: Some(at), only_wildcards: true, ..Field::literal(piece) });
+        }
+    }
     let mut before = ' ';
     for piece in code.unwrap_or_default().split_inclusive(|c| !in_path(c)) {
         let text = piece.trim_end_matches(|c| !in_path(c));

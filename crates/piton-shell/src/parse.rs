@@ -46,6 +46,8 @@ pub(crate) fn parse(source: &str, place: Place, found: &mut Found) {
         steps: source.len() * STEPS_PER_BYTE + FREE_STEPS,
         depth: place.depth,
         fed: place.fed,
+        piped: false,
+        is_simple: false,
         pending: Vec::new(),
         held: false,
         inside: 0,
@@ -73,6 +75,10 @@ struct Parser<'s, 'f> {
     steps: usize,
     depth: usize,
     fed: bool,
+    /// Whether a pipe from a simple command is right in front.
+    piped: bool,
+    /// Whether the last command of a pipeline was a simple one.
+    is_simple: bool,
     /// Here-documents whose bodies begin after the next end of line.
     pending: Vec<Pending>,
     /// Whether bodies are pending outside of the substitution that is read.
@@ -141,6 +147,7 @@ impl Parser<'_, '_> {
                     self.take(if second == Some(b'&') { 2 } else { 1 });
                     self.newlines()?;
                     self.fed = true;
+                    self.piped = self.is_simple;
                 }
                 (Some(_), _) => break,
             }
@@ -159,6 +166,7 @@ impl Parser<'_, '_> {
             words: Vec::new(),
             redirects: Vec::new(),
             fed: self.fed,
+            piped: std::mem::take(&mut self.piped),
         };
         loop {
             self.blanks()?;
@@ -190,6 +198,7 @@ impl Parser<'_, '_> {
         simple.text = self.source[start..self.at].trim_end().to_string();
         simple.span = self.span(start..start + simple.text.len());
         self.found.simples.push(simple);
+        self.is_simple = true;
         Ok(())
     }
 
@@ -218,6 +227,7 @@ impl Parser<'_, '_> {
             self.at = start;
             return Ok(None);
         };
+        self.names_descriptor(start, descriptor.as_deref());
         self.take(length);
         self.count()?;
         let strip = operator == "<<" && self.peek() == Some(b'-');
@@ -262,6 +272,19 @@ impl Parser<'_, '_> {
         None
     }
 
+    /// Notes the variable that gets the number of a descriptor: `{fd}<file`, and `{array[0]}<file`, which was read as a word.
+    fn names_descriptor(&mut self, start: usize, descriptor: Option<&str>) {
+        let before = &self.source[..start];
+        let braced = match descriptor {
+            Some(word) => word.strip_prefix('{').and_then(|word| word.strip_suffix('}')),
+            None => before.strip_suffix('}').and_then(|before| before.rsplit_once('{')).map(|(_, braced)| braced),
+        };
+        let name = braced.and_then(|braced| braced.split('[').next()).filter(|name| is_name(name));
+        if let Some(name) = name.map(ToString::to_string) {
+            self.found.set.push((name, self.span(start..self.at)));
+        }
+    }
+
     fn operator(&mut self) -> Option<(&'static str, usize)> {
         let first = self.peek()?;
         let second = self.second();
@@ -295,19 +318,21 @@ impl Parser<'_, '_> {
             return Ok(None);
         }
         let before = self.at;
+        let mut is_plain = self.peek() != Some(b'[');
         if self.peek() == Some(b'[') && !self.subscript()? {
             return Err(self.stop(UnknowableKind::Syntax));
         }
         // In front, a subscript is one word, whatever is in it; behind `export` it is what it is in any word.
-        let is_plain = !self.source[before..self.at].contains([' ', '\t', '\n', ';', '&', '|', '<', '>']);
-        if !is_plain && declares {
+        let is_one_word = !self.source[before..self.at].contains([' ', '\t', '\n', ';', '&', '|', '<', '>']);
+        if !is_one_word && declares {
             return Err(self.stop(UnknowableKind::Syntax));
         }
         if self.peek() == Some(b'+') && self.second() == Some(b'=') {
+            is_plain = false;
             self.take(1);
         }
         if self.peek() != Some(b'=') {
-            if !is_plain {
+            if !is_one_word {
                 return Err(self.stop(UnknowableKind::Syntax));
             }
             self.at = start;
@@ -315,12 +340,13 @@ impl Parser<'_, '_> {
         }
         self.take(1);
         self.count()?;
+        is_plain &= self.peek() != Some(b'(');
         let value = if self.peek() == Some(b'(') { self.array()? } else { self.word(false)? };
         let span = self.span(start..self.at);
         if value.literal().is_none() {
             self.found.filled.push((name.clone(), span));
         }
-        Ok(Some(Assignment { name, value }))
+        Ok(Some(Assignment { name, value, is_plain }))
     }
 
     /// `(a b [k]=c)`: the pieces of all elements in one word.

@@ -40,7 +40,10 @@ impl Places {
             field.text == "-" || field.is_open() && (field.text.starts_with("<(") || field.text.starts_with(">("))
         };
         for field in fields.iter().filter(|field| !own(field)) {
+            // `~name` is in another table, `~-` the folder before.
+            let is_elsewhere = field.home && !matches!(field.text.split('/').next(), Some("~" | "~+"));
             let place = match field.known {
+                _ if is_elsewhere => None,
                 None => Some(field.text.as_str()),
                 Some(_) if field.home && !field.text.starts_with("~/") => None,
                 // A pattern stands for itself: rules see what it could become.
@@ -78,6 +81,9 @@ fn folder_before(text: &str, end: usize) -> Option<&str> {
 }
 
 fn join(folder: &str, path: &str, home: bool) -> String {
+    if let Some(here) = path.strip_prefix("~+").filter(|_| home) {
+        return join(folder, &format!(".{here}"), false);
+    }
     // A quoted `~` is a file of that name.
     let path = if path.starts_with('~') && !home { format!("./{path}") } else { path.to_string() };
     if folder.is_empty() || path.starts_with('/') || path.starts_with('~') {

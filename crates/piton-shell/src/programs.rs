@@ -6,6 +6,11 @@ pub trait Programs {
     /// Every name by which the program is known beside the word itself, for example `rm` for `/bin/rm` and for a link
     /// to it. Empty where there is no such program.
     fn names(&self, word: &str) -> Vec<String>;
+
+    /// The value that a variable of the environment has before the command runs, where it has one.
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
 }
 
 /// Knows no machine: a word without a folder is itself, and a path into one of the system's folders of programs is its last part.

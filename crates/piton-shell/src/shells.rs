@@ -6,8 +6,33 @@ use crate::options::{Grammar, Token};
 /// Shells whose grammar is, or is nearly, the one that is read here.
 const READ: &[&str] = &["bash", "sh", "dash", "ash", "ksh", "mksh", "zsh", "rbash"];
 /// Shells with another grammar.
-const OTHERS: &[&str] =
-    &["fish", "csh", "tcsh", "nu", "elvish", "xonsh", "pwsh", "powershell", "cmd", "cmd.exe", "osh", "ysh", "rc"];
+const OTHERS: &[&str] = &[
+    "fish",
+    "csh",
+    "tcsh",
+    "nu",
+    "elvish",
+    "xonsh",
+    "pwsh",
+    "powershell",
+    "cmd",
+    "cmd.exe",
+    "osh",
+    "ysh",
+    "rc",
+    "yash",
+    "posh",
+    "es",
+    "scsh",
+    "ion",
+    "murex",
+    "oksh",
+    "loksh",
+    "pdksh",
+    "sash",
+    "hush",
+    "xsh",
+];
 const OPTIONS: Grammar = Grammar {
     short: "abefhiklmnprstuvxBCDEHPTO:o:c",
     long: "login noprofile norc posix verbose restricted noediting debugger dump-strings dump-po-strings debug help version rcfile= init-file=",
@@ -126,10 +151,15 @@ fn shell(arguments: &[Field]) -> Code {
                     "help" | "version" | "dump-strings" => return Code::None,
                     _ => {}
                 }
+                // With `-k` an assignment may stand anywhere in a command.
+                if !field.text.starts_with("--") && name.contains('k') || value == Some("keyword") {
+                    return Code::Elsewhere;
+                }
                 text |= !field.text.starts_with("--") && name.contains('c');
                 input |= !field.text.starts_with("--") && name.contains('s');
                 at += words;
             }
+            Token::Cluster(letters) if letters.contains('k') => return Code::Elsewhere,
             Token::Cluster(letters) => {
                 text |= letters.contains('c');
                 input |= letters.contains('s');
@@ -153,4 +183,16 @@ fn shell(arguments: &[Field]) -> Code {
         Some(file) if !input => Code::File(file.clone()),
         Some(_) | None => Code::Input,
     }
+}
+
+/// The file that `script` writes all output to.
+pub(crate) fn typescript(arguments: &[Field]) -> Field {
+    let takes_value = |field: &Field| {
+        let letters = field.text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        letters.is_some_and(|letters| letters.ends_with(['c', 'I', 'O', 'B', 'T', 'E', 'm', 'o']))
+            || matches!(field.text.as_str(), "--command" | "--log-in" | "--log-out" | "--log-io" | "--log-timing")
+    };
+    let is_value = |at: usize| at > 0 && takes_value(&arguments[at - 1]);
+    let file = arguments.iter().enumerate().find(|(at, field)| !field.text.starts_with('-') && !is_value(*at));
+    file.map_or_else(|| Field::literal("typescript"), |(_, field)| field.clone())
 }

@@ -95,6 +95,16 @@ pub(crate) fn from_outside(path: &str) -> bool {
     path == "-" || path.starts_with("/dev/") || path.starts_with("/proc/") || path.starts_with("<(")
 }
 
+/// Whether an argument of the program may be code, or an option that runs something.
+pub(crate) fn takes_code(name: &str) -> bool {
+    matches!(name, "find" | "gfind") || AWKS.contains(&name) || is_interpreter(name)
+}
+
+/// Whether the program text of `awk` may be anything.
+pub(crate) fn open_program(name: &str, arguments: &[Field]) -> bool {
+    AWKS.contains(&name) && awk::program(arguments).is_some_and(Field::is_open)
+}
+
 fn starts(text: &str, flag: &str) -> bool {
     let single = flag.len() == 2 && flag.starts_with('-');
     // `-xc code`, `-ccode`: letters in front of it, the code behind it.
@@ -198,11 +208,41 @@ pub(crate) fn find_runs(arguments: &[Field]) -> Option<Vec<(usize, Vec<Field>)>>
     Some(all)
 }
 
-/// Where the command begins that `fd` runs, if it runs one.
-pub(crate) fn fd_runs(name: &str, arguments: &[Field]) -> Option<usize> {
-    let runs = |field: &Field| matches!(field.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");
-    let at = arguments.iter().position(runs).filter(|_| matches!(name, "fd" | "fdfind"))?;
-    (at + 1 < arguments.len()).then_some(at + 1)
+/// The commands that `fd` runs, each with the place of its option.
+pub(crate) fn fd_runs(name: &str, arguments: &[Field]) -> Vec<(usize, Vec<Field>)> {
+    let mut all = Vec::new();
+    let mut at = 0;
+    while let Some(field) = arguments.get(at).filter(|_| matches!(name, "fd" | "fdfind")) {
+        let text = field.text.as_str();
+        let glued = ["--exec=", "--exec-batch="].iter().find_map(|option| text.strip_prefix(option));
+        let glued = glued.or_else(|| {
+            let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+            let (flags, glued) = letters.split_once(['x', 'X'])?;
+            flags.chars().all(|flag| "HIsipagLuF0l1q".contains(flag)).then_some(glued)
+        });
+        let Some(program) = glued.or(matches!(text, "--exec" | "--exec-batch").then_some("")) else {
+            at += 1;
+            continue;
+        };
+        let rest = &arguments[at + 1..];
+        let end = rest.iter().position(|field| field.text == ";").unwrap_or(rest.len());
+        let first = (!program.is_empty()).then(|| tail(field, program));
+        let words: Vec<Field> = first.into_iter().chain(rest[..end].iter().cloned()).collect();
+        let is_placed =
+            |field: &Field| ["{}", "{.}", "{/}", "{//}", "{/.}"].iter().any(|place| field.text.contains(place));
+        let adds = !words.iter().any(is_placed);
+        let placed = words.into_iter().map(|field| match field.text.find('{') {
+            Some(0) if field.text == "{}" => found(&field),
+            Some(place) if is_placed(&field) => Field { known: Some(place), ..field },
+            _ => field,
+        });
+        let command: Vec<Field> = placed.chain(adds.then(|| Field::unknown("{}"))).collect();
+        if command.len() > usize::from(adds) {
+            all.push((at, command));
+        }
+        at += end + 2;
+    }
+    all
 }
 
 /// A word with `{}` in it: known up to there. What `find` puts there begins with one of its paths, not with a dash.
@@ -214,13 +254,44 @@ fn found(field: &Field) -> Field {
     Field { known: Some(known), splits: false, ..field.clone() }
 }
 
+/// The path in an address: `%2e` is a dot, and to `curl` what stands in brackets one of several. `None` where these are braces.
+fn local(path: &str, expands: bool) -> Option<String> {
+    let mut plain = Vec::new();
+    let mut rest = path.as_bytes().iter();
+    while let Some(byte) = rest.next().copied() {
+        let code = rest.as_slice().get(..2).filter(|_| byte == b'%').and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(decoded) => {
+                plain.push(decoded);
+                rest.nth(1);
+            }
+            None => plain.push(byte),
+        }
+    }
+    let plain = String::from_utf8(plain).ok()?;
+    let plain = plain.strip_prefix("localhost").map_or(plain.clone(), ToString::to_string);
+    (!expands || !path.contains(['{', '}'])).then_some(plain)
+}
+
+/// A path in which wildcards may stand.
+fn pattern(path: &str) -> Field {
+    match path.find(['*', '?', '[']) {
+        Some(at) => Field { known: Some(at), only_wildcards: true, ..Field::literal(path) },
+        None => Field::literal(path),
+    }
+}
+
 /// `curl`, `wget`: what they fetch, send and write.
 fn fetch(name: &str, arguments: &[Field]) -> Judged {
     let mut judged = Judged::of(Effect::Changes);
     let operands = arguments::judge(name, arguments, &mut judged);
     for field in operands {
         match field.text.strip_prefix("file://") {
-            Some(path) => judged.reads.push(tail(field, path)),
+            Some(path) => match local(path, name == "curl") {
+                Some(plain) if plain == path => judged.reads.push(tail(field, path)),
+                Some(plain) if !field.is_open() || field.only_wildcards => judged.reads.push(pattern(&plain)),
+                Some(_) | None => judged.reads.push(Field::unknown(&field.text)),
+            },
             None => judged.hosts.extend(host(&field.text)),
         }
     }

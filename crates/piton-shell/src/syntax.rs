@@ -69,6 +69,8 @@ pub(crate) struct Redirect {
 pub(crate) struct Assignment {
     pub(crate) name: String,
     pub(crate) value: Word,
+    /// Whether the value is all that the variable then holds: neither `+=` nor of an array.
+    pub(crate) is_plain: bool,
 }
 
 /// A simple command, wherever it stands.
@@ -81,6 +83,8 @@ pub(crate) struct Simple {
     pub(crate) redirects: Vec<Redirect>,
     /// Whether its standard input is a pipe or a file.
     pub(crate) fed: bool,
+    /// Whether it is what the simple command before it writes into, alone and through a pipe.
+    pub(crate) piped: bool,
 }
 
 /// A name with the place where it was found.
@@ -97,6 +101,8 @@ pub(crate) struct Found {
     pub(crate) evaluated: Vec<Named>,
     /// Names that an expansion or arithmetic assigns to.
     pub(crate) set: Vec<Named>,
+    /// Variables of loops, with the words that they stand for.
+    pub(crate) loops: Vec<(String, Vec<Word>)>,
     /// Here-documents: the text, where nothing in it is known only when it runs.
     pub(crate) bodies: Vec<Option<String>>,
     pub(crate) unknowable: Vec<Unknowable>,
@@ -114,7 +120,7 @@ impl Found {
 
 /// How long the lists were, to go back to.
 #[derive(Debug)]
-pub(crate) struct Mark([usize; 6]);
+pub(crate) struct Mark([usize; 7]);
 
 impl Found {
     /// Where the lists end now.
@@ -126,18 +132,20 @@ impl Found {
             self.evaluated.len(),
             self.set.len(),
             self.unknowable.len(),
+            self.loops.len(),
         ])
     }
 
     /// Forgets what was found after `mark`, but not that it cost something.
     pub(crate) fn back_to(&mut self, mark: &Mark) {
-        let Mark([simples, functions, filled, evaluated, set, unknowable]) = *mark;
+        let Mark([simples, functions, filled, evaluated, set, unknowable, loops]) = *mark;
         self.simples.truncate(simples);
         self.functions.truncate(functions);
         self.filled.truncate(filled);
         self.evaluated.truncate(evaluated);
         self.set.truncate(set);
         self.unknowable.truncate(unknowable);
+        self.loops.truncate(loops);
     }
 
     /// Redirections behind a compound command: a part without words.
@@ -149,6 +157,7 @@ impl Found {
             words: Vec::new(),
             redirects,
             fed: false,
+            piped: false,
         });
     }
 }

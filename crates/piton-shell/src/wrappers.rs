@@ -58,6 +58,8 @@ pub(crate) struct Seen {
     pub(crate) elevates: bool,
     /// Whether the command reads the wrapper's input.
     pub(crate) keeps_input: bool,
+    /// Whether it gives the command arguments that come from its input.
+    pub(crate) adds: bool,
     /// What its own options do.
     pub(crate) own: Own,
 }
@@ -73,6 +75,12 @@ pub(crate) struct Own {
     pub(crate) reads: Vec<Field>,
     /// The folder that it runs the command in.
     pub(crate) moves: Vec<Field>,
+    /// Variables that it sets, each with its value where there is one.
+    pub(crate) sets: Vec<Field>,
+    /// What stands in its arguments for a line of its input: `{}` of `xargs -I {}`.
+    stands_for: Option<Field>,
+    /// Whether it adds what it reads at the end all the same.
+    adds: bool,
 }
 
 /// Options of wrappers by which the command runs in another folder. Letters and names without dashes.
@@ -85,8 +93,18 @@ const MOVES: &[(&str, &str)] = &[
     ("nsenter", "wd"),
 ];
 
+/// Options of wrappers that set a variable for what they run: `NAME` or `NAME=value`. Letters and names without dashes.
+const SETS: &[(&str, &str)] = &[
+    ("xargs gxargs", "process-slot-var"),
+    ("strace", "E"),
+    ("systemd-run", "E setenv"),
+    ("run0", "setenv"),
+    ("parallel", "env"),
+];
+
 /// Wrappers that start a shell where no command is given.
-const SHELLS: &str = "ssh chroot unshare nsenter setarch linux32 linux64 i386 x86_64 fakeroot run0 gosu su-exec";
+const SHELLS: &str =
+    "parallel ssh chroot unshare nsenter setarch linux32 linux64 i386 x86_64 fakeroot run0 gosu su-exec";
 
 /// Whether a wrapper with these arguments and no command starts a shell, which reads its input.
 pub(crate) fn starts_shell(name: &str, arguments: &[Field]) -> bool {
@@ -129,6 +147,17 @@ fn own_option(program: &str, word: &str, name: &str, value: Option<Field>, own: 
     let has = |list: &str, word: &str| list.split(' ').any(|known| !known.is_empty() && known == word);
     let moves = MOVES.iter().any(|(names, options)| has(names, program) && has(options, letter));
     own.moves.extend(value.clone().filter(|_| moves));
+    match (program, letter) {
+        ("xargs" | "gxargs", "I" | "J" | "i" | "replace") => {
+            own.stands_for = Some(value.clone().unwrap_or_else(|| Field::literal("{}")));
+            own.adds = letter == "J";
+        }
+        // The last of these options counts.
+        ("xargs" | "gxargs", "n" | "max-args" | "L" | "l" | "max-lines") => own.adds = true,
+        _ => {}
+    }
+    let sets = SETS.iter().any(|(names, options)| has(names, program) && has(options, letter));
+    own.sets.extend(value.clone().filter(|_| sets));
     let Some((_, runs, code, writes, reads)) = OWN_OPTIONS.iter().find(|row| has(row.0, program)) else { return };
     if has(runs, letter) {
         own.risky.push(word.to_string());
@@ -438,16 +467,22 @@ impl Wrapper {
         let inside = match start {
             Err(Unclear) => Inside::Unknowable,
             Ok(_) if rest.is_empty() => Inside::Nothing,
+            // `parallel ::: code`
+            Ok(_) if self.has(Adds) && joins && is_list(&rest[0]) => Inside::Unknowable,
+            Ok(_) if self.has(Adds) && joins => filled(rest).map_or(Inside::Unknowable, Inside::Code),
             Ok(_) if joins => Inside::Code(rest),
             Ok(_) => {
-                if self.has(Adds) {
+                if let Some(mark) = &own.stands_for {
+                    rest = rest.into_iter().map(|field| replaced(field, &mark.text)).collect();
+                }
+                if self.has(Adds) && (own.stands_for.is_none() || own.adds) {
                     rest.push(Field::unknown("…"));
                 }
                 Inside::Command(rest)
             }
         };
-        let keeps_input = self.has(KeepsInput);
-        Seen { inside, shown: shown.join(" "), assignments, elevates: self.has(Elevates), keeps_input, own }
+        let (keeps_input, adds) = (self.has(KeepsInput), self.has(Adds));
+        Seen { inside, shown: shown.join(" "), assignments, elevates: self.has(Elevates), keeps_input, adds, own }
     }
 
     /// Where the command begins.
@@ -481,6 +516,9 @@ impl Wrapper {
                         value.map(|value| if words == 2 { fields[at + 1].clone() } else { Field::literal(value) });
                     let program = fields[0].text.rsplit('/').next().unwrap_or_default();
                     own_option(program, &field.text, &name, whole, own);
+                    if own.stands_for.as_ref().is_some_and(|mark| mark.is_open() || mark.text.is_empty()) {
+                        return Err(Unclear);
+                    }
                     // `watch -x` runs the words as they are.
                     *joins &= !(fields[0].text.ends_with("watch") && matches!(name.as_str(), "x" | "exec"));
                     at += words;
@@ -513,3 +551,57 @@ impl Wrapper {
 
 /// It cannot be told where the command begins.
 struct Unclear;
+
+/// A word in which a line of the input takes the place of `mark`.
+fn replaced(field: Field, mark: &str) -> Field {
+    match field.text.find(mark) {
+        Some(at) => Field {
+            known: Some(field.known.map_or(at, |known| known.min(at))),
+            splits: true,
+            only_wildcards: false,
+            ..field
+        },
+        None => field,
+    }
+}
+
+/// What `parallel` puts an argument in place of, beside numbers in braces.
+const PLACES: &[&str] = &["{}", "{.}", "{/}", "{//}", "{/.}", "{+}"];
+
+/// Whether a word of `parallel` says that arguments or files with arguments follow.
+fn is_list(field: &Field) -> bool {
+    matches!(field.text.as_str(), ":::" | ":::+" | "::::" | "::::+")
+}
+
+/// The words that `parallel` gives to a shell, with the argument that it puts into each command as `"$1"`: it quotes it. `None` where it
+/// stands within quotes of the command's own, which it may close.
+fn filled(words: Vec<Field>) -> Option<Vec<Field>> {
+    let end = words.iter().position(is_list).unwrap_or(words.len());
+    let (mut filled, mut has_place) = (Vec::new(), false);
+    for (at, field) in words.into_iter().enumerate() {
+        if at == end && !has_place {
+            filled.push(Field::literal("\"$1\""));
+            has_place = true;
+        }
+        let mut text = field.text.clone();
+        if at < end {
+            for place in PLACES {
+                text = text.replace(place, "\"$1\"");
+            }
+            for number in 1..10 {
+                text = text.replace(&format!("{{{number}}}"), "\"$1\"");
+            }
+        }
+        // `{= perl code =}`, `{1/.}`
+        let is_other = at < end && (text.contains("{=") || text.contains('{') && text.contains("/."));
+        if is_other || text != field.text && field.text.contains(['\'', '"', '`', '\\']) {
+            return None;
+        }
+        has_place |= text != field.text;
+        filled.push(Field { text, ..field });
+    }
+    if !has_place {
+        filled.push(Field::literal("\"$1\""));
+    }
+    Some(filled)
+}

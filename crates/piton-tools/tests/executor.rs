@@ -36,6 +36,7 @@ impl Stage for InSandbox {
             read: Vec::new(),
             hidden: Vec::new(),
             carried: Vec::new(),
+            approved: Vec::new(),
             limits: Limits::default(),
             network: Network::None,
         };

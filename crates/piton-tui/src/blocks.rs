@@ -60,7 +60,11 @@ impl Sketch<'_> {
             }
             Body::Todo { items } => self.todos(items),
             Body::Snapshot { notices, .. } => self.notices(notices),
-            Body::TaskEnd { task, outcome } => self.aside(&over(task, outcome, "is over"), theme.dim),
+            Body::TaskEnd { task, outcome } => {
+                let mut rows = self.aside(&over(task, outcome, "is over"), theme.dim);
+                rows.extend(self.undone(outcome));
+                rows
+            }
             Body::Hooks { runs, .. } => runs.iter().flat_map(|run| self.hook(run)).collect(),
             Body::Compaction(compaction) => self.compaction(compaction),
             Body::Pruned { calls, tokens: (before, after), .. } => {
@@ -262,12 +266,21 @@ impl Sketch<'_> {
         if call.caller != Caller::Model {
             rows.extend(self.printed(&outcome.text));
         } else if call.kind == CallKind::Execute && outcome.status == Status::Failed {
-            rows.extend(self.tail(&outcome.text, outcome.exit_line().as_deref()));
+            rows.extend(self.tail(&outcome.text_without_undone(), outcome.exit_line().as_deref()));
         } else if outcome.status != Status::Ok && outcome.title.is_empty() {
             head.push(Span::styled(format!(": {}", first_line(&outcome.text)), theme.dim));
         }
         rows.insert(0, text::fit(&Line::from(head), self.columns));
+        // Who runs a command of their own reads it in the output.
+        if call.caller == Caller::Model {
+            rows.extend(self.undone(outcome));
+        }
         rows
+    }
+
+    /// What the sandbox took away of what was made while a command ran.
+    fn undone(&self, outcome: &Outcome) -> Vec<Line<'static>> {
+        outcome.undone().flat_map(|said| self.aside(&format!("sandbox: {said}"), self.theme.warn)).collect()
     }
 
     fn folded(&self, mut rows: Vec<Line<'static>>) -> Vec<Line<'static>> {

@@ -80,15 +80,11 @@ impl<'a> Chat<'a> {
                 true
             }
             Err(error) => {
-                let is_without_model = super::setup::is_wanted(&error);
-                // The list that is offered says it.
-                if !is_without_model {
-                    self.fail(&Failure::from(error));
-                }
                 self.facts.model.clear();
                 self.tell_facts();
-                if is_without_model {
-                    self.offer_setup();
+                // The list that is offered says it.
+                if !self.offer_models(&error) {
+                    self.fail(&Failure::from(error));
                 }
                 false
             }

@@ -20,14 +20,24 @@ const PROVIDERS: [(&str, &str); 5] = [
     ("deepseek", "a key from platform.deepseek.com"),
 ];
 
-/// Whether somebody has to say which model to ask.
-pub(super) fn is_wanted(error: &AssembleError) -> bool {
-    matches!(error, AssembleError::NoModel)
-}
-
 impl Chat<'_> {
+    /// Where a person has to say which model to ask, offers what there is. Answers whether that is so.
+    pub(super) fn offer_models(&self, error: &AssembleError) -> bool {
+        match error {
+            AssembleError::NoModel => self.offer_setup(),
+            AssembleError::WhichModel { server, models } => {
+                let item = |model: &String| Item { label: model.clone(), detail: String::new(), value: model.clone() };
+                let title = format!("Which model of {server}?");
+                let items = models.iter().map(item).collect();
+                self.terminal.tell(Input::Choose { purpose: Purpose::Model, title, items });
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// Offers the ways to a model.
-    pub(super) fn offer_setup(&self) {
+    fn offer_setup(&self) {
         let mut items = vec![Item {
             label: "demo".to_owned(),
             detail: "no key needed: watch it fix a failing test in a sample project".to_owned(),

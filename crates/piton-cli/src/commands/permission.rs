@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result, bail};
 use crate::out::{print, report, view};
 use crate::settings;
 use crate::surroundings::Surroundings;
+use piton_core::call::Access;
 use piton_core::client::{Reply, Request};
 use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
@@ -22,6 +23,7 @@ use piton_tools::disk::Disk;
 use piton_tools::plan::{Links, Look};
 use piton_tools::tool::Tool as _;
 use serde_json::json;
+use std::path::Path;
 use std::sync::Arc;
 
 /// How the newest session of a folder is called.
@@ -32,14 +34,18 @@ pub(crate) async fn permission(command: PermissionCommand, around: &Surroundings
     let engine = Engine::open(&around.machine.data_dir);
     match command {
         PermissionCommand::List { id, json } => {
-            rules(around, json)?;
+            let has_rules = rules(around, json)?;
             let id = match id {
                 Some(said) => Some(find::find(&engine, around, &said)?),
                 // A folder without a session has rules all the same.
                 None => find::find(&engine, around, NEWEST).ok(),
             };
-            if let Some(id) = id {
-                list(&id, &grants(&engine, &id).await?, json);
+            match id {
+                Some(id) => list(&id, &grants(&engine, &id).await?, json),
+                None if has_rules || json => {}
+                None => {
+                    view::write_stderr("no rules here, and no session that has allowed anything: the mode decides\n");
+                }
             }
         }
         PermissionCommand::Check { json, mode, settings, command } => {
@@ -83,10 +89,11 @@ async fn grants(engine: &Engine, id: &SessionId) -> Result<Vec<Grant>> {
     Ok(State::fold(&engine.records(id).await?).grants().to_vec())
 }
 
-/// The rules in force in this folder, and where each comes from.
-fn rules(around: &Surroundings, as_json: bool) -> Result<()> {
+/// The rules in force in this folder, and where each comes from. Answers whether there are any.
+fn rules(around: &Surroundings, as_json: bool) -> Result<bool> {
     let found = sources::found(&around.machine, &around.workspace(None)?)?;
     let layered = sources::layered(&around.machine, found.in_force.as_ref(), &[])?;
+    let mut has_rules = !layered.rules.is_empty();
     for (rule, origin) in layered.rules {
         let from = origin.to_string();
         view::write_stdout(&if as_json {
@@ -99,6 +106,7 @@ fn rules(around: &Surroundings, as_json: bool) -> Result<()> {
     let (mut theirs, mut notices) = (Rules::default(), Vec::new());
     let workspace = around.workspace(None)?;
     claude::add_to(&mut theirs, &layered.config, &around.machine, &workspace, &mut notices);
+    has_rules |= !theirs.is_empty();
     for rule in theirs.0 {
         let from = view::clean(rule.layer.as_deref().unwrap_or_default());
         view::write_stdout(&if as_json {
@@ -108,9 +116,10 @@ fn rules(around: &Surroundings, as_json: bool) -> Result<()> {
         });
     }
     print::notices(&notices);
-    for kept in
-        Standing::in_folder(&around.machine.data_dir).list().map_err(|error| Failure::user(error.to_string()))?
-    {
+    let standing = Standing::in_folder(&around.machine.data_dir).list();
+    let standing = standing.map_err(|error| Failure::user(error.to_string()))?;
+    has_rules |= !standing.is_empty();
+    for kept in standing {
         let from = kept.rule().and_then(|rule| rule.layer).unwrap_or_default();
         let (rule, since) = (&kept.rule, kept.at_ms);
         view::write_stdout(&if as_json {
@@ -120,7 +129,7 @@ fn rules(around: &Surroundings, as_json: bool) -> Result<()> {
         });
     }
     print::notices(&sources::remarks(&found));
-    Ok(())
+    Ok(has_rules)
 }
 
 /// What would become of a command, part by part. The exit code is 0 if it would run unasked, else 3.
@@ -142,8 +151,6 @@ fn check(
     }
     claude::add_to(&mut policy.permission, &config, &around.machine, &workspace, &mut notices);
     print::notices(&notices);
-    // As where nobody is there, unless something else is said.
-    policy.mode = mode.or(config.permission_mode).unwrap_or_default();
     let command = match command {
         [one] => one.clone(),
         words => shell_words(words),
@@ -163,12 +170,13 @@ fn check(
         reach: &policy.reach,
     };
     let judged = policy.permission.judge_in(policy.mode, &[], &ask);
+    let undone = undone(&ask);
     let place = if is_confined { "in the sandbox" } else { "with all your rights" };
     if as_json {
         let always: Vec<String> = judged.remember.0.iter().map(ToString::to_string).collect();
         let said = json!({
             "command": command, "mode": policy.mode, "action": judged.action, "confined": is_confined,
-            "parts": judged.parts, "always": always,
+            "parts": judged.parts, "always": always, "undone": undone,
         });
         view::write_stdout(&format!("{said}\n"));
     } else {
@@ -178,16 +186,34 @@ fn check(
             let by = part.rule.as_ref().map_or_else(|| part.why.clone(), by);
             view::write_stdout(&format!("{:<5} {}  ({by})\n", part.action.word(), view::clean(&part.named())));
         }
+        for path in &undone {
+            let path = view::clean(path);
+            view::write_stdout(&format!("note  {path} is protected: the sandbox does not let a command keep it\n"));
+        }
         let verdict = match judged.action {
-            Action::Allow => "runs",
-            Action::Ask => "is asked about, and would run",
-            Action::Deny => "is refused",
+            Action::Allow if !undone.is_empty() => format!("would not keep what it writes: it runs {place}"),
+            Action::Allow => format!("runs {place}"),
+            Action::Ask => format!("is asked about, and would run {place}"),
+            Action::Deny => "is refused".to_owned(),
         };
-        let place = if judged.action == Action::Deny { String::new() } else { format!(" {place}") };
-        view::write_stdout(&format!("the command {verdict}{place} (mode {})\n", policy.mode));
+        let is_usual = mode.is_none() && config.permission_mode.is_none();
+        let whose = if is_usual { ", in which a session on a terminal starts here" } else { "" };
+        view::write_stdout(&format!("the command {verdict} (mode {}{whose})\n", policy.mode));
     }
     // What a run ends with that may not go on: it was asked, or refused.
-    Ok(if judged.action == Action::Allow { 0 } else { report::exit_code(TurnEnd::ToolDenied) })
+    Ok(if judged.action == Action::Allow && undone.is_empty() { 0 } else { report::exit_code(TurnEnd::ToolDenied) })
+}
+
+/// The protected paths that a confined command would make: they do not stay. Git's own are its business, and mounted.
+fn undone(ask: &Ask<'_>) -> Vec<String> {
+    let leaves = ask.accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_)));
+    let written = ask.accesses.iter().filter_map(|access| match access {
+        Access::Write(path) if ask.is_confined && !leaves => Some(path),
+        _ => None,
+    });
+    let is_of_git = |path: &str| Path::new(path).components().any(|part| part.as_os_str() == ".git");
+    let undone = written.filter(|path| ask.reach.protects(ask.workspace, path) && !is_of_git(path));
+    undone.cloned().collect()
 }
 
 /// Words as a shell reads them back.

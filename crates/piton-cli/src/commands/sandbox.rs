@@ -12,14 +12,17 @@ use piton_engine::config::{BackendChoice, Config, OpenHost};
 use piton_http::egress::HostRule;
 use piton_sandbox::{Backend, Carried, Plan, Reach, Source};
 use piton_tools::network::Outlet;
+use piton_tools::private;
 use piton_tools::spawn::{Confinement, Env, Group, Keep, Spawn, Streams, output_within};
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Runs the command, and answers as it did.
 pub(crate) async fn sandbox(args: &SandboxArgs, around: &Surroundings) -> Result<u8> {
@@ -30,7 +33,7 @@ pub(crate) async fn sandbox(args: &SandboxArgs, around: &Surroundings) -> Result
     config.sandbox.net.extend(args.net.iter().cloned().map(OpenHost));
     let mode =
         if args.mode == SandboxMode::ReadOnly.word() { SandboxMode::ReadOnly } else { SandboxMode::WorkspaceWrite };
-    let private = tempfile::tempdir().context("no folder can be made for its home")?;
+    let private = own_folder(around).context("no folder can be made for its home")?;
     let choice = args.backend.as_deref().and_then(BackendChoice::of_word).or(config.sandbox.backend);
     let found =
         available(&around.machine, choice.unwrap_or_default()).map_err(|why| AssembleError::NoSandbox { why })?;
@@ -50,12 +53,22 @@ pub(crate) async fn sandbox(args: &SandboxArgs, around: &Surroundings) -> Result
     let spawn = Spawn::new(args.command.iter().cloned(), &env, &workspace, confinement);
     let (mut child, outlet) =
         spawn.start_open(Group::Ours, Streams::inherited()).context("the sandbox cannot be started")?;
+    // Whatever comes: what is moved away into it is not deleted.
+    let private = private.keep();
     let ended = child.wait().await.context("the sandbox is lost")?;
     for said in outlet.iter().flat_map(Outlet::refused) {
         view::write_stderr(&format!("piton: {said}\n"));
     }
+    piton_sandbox::clear(&private).context("the sandbox's own folder cannot be cleared")?;
     let code = ended.code().unwrap_or_else(|| SIGNALED + ended.signal().unwrap_or_default());
     Ok(u8::try_from(code).unwrap_or(report::EXIT_FAILED))
+}
+
+/// A folder for the command's home, `/tmp` and what is moved away. In the data folder: what is moved away may be the user's, and stays.
+fn own_folder(around: &Surroundings) -> io::Result<TempDir> {
+    let all = around.machine.data_dir.join("by-hand");
+    private::make_folder(&all)?;
+    tempfile::Builder::new().prefix("sandbox-").tempdir_in(all.canonicalize()?)
 }
 
 /// What a command sees, path by path.

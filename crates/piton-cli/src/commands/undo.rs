@@ -191,6 +191,9 @@ async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8
 
 /// Says what will be done, or what stops it.
 fn show(plan: &mut Plan, wish: &Wish, workspace: &Path) -> Result<()> {
+    if wish.dry_run {
+        announce(plan, wish, workspace);
+    }
     let conflicts = plan.conflicts();
     if !conflicts.is_empty() && !wish.overwrite {
         view::write_stderr("changed since by someone else:\n");
@@ -203,7 +206,9 @@ fn show(plan: &mut Plan, wish: &Wish, workspace: &Path) -> Result<()> {
         bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
     }
     plan.rewind.overwrite = wish.overwrite;
-    announce(plan, wish, workspace);
+    if !wish.dry_run {
+        announce(plan, wish, workspace);
+    }
     Ok(())
 }
 
@@ -229,8 +234,8 @@ fn announce(plan: &Plan, wish: &Wish, workspace: &Path) {
         view::write_stderr(&format!("  “{}”, which was not taken up yet\n", view::first_line(said)));
     }
     list(changes(&plan.files).into_iter());
-    for path in plan.conflicts() {
-        view::write_stderr(&format!("  {}  changed since by someone else, overwritten\n", view::path(&path)));
+    for path in plan.conflicts().iter().filter(|_| wish.overwrite) {
+        view::write_stderr(&format!("  {}  changed since by someone else, overwritten\n", view::path(path)));
     }
     for path in &plan.files.not_covered {
         let stays = if workspace.join(path).exists() { "stays as it is" } else { "does not come back" };

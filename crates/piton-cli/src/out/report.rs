@@ -89,13 +89,18 @@ pub(crate) fn tokens(usage: &message::Usage, of_these: &str, replied: bool) -> S
 
 /// What to tell a person about a turn that did not complete: what happened, and what to do. `None` if all is well.
 /// `is_newest`: whether the session is the newest of the folder that the person is in, which `-c` goes on with.
-pub(crate) fn ending(report: &Report, session: &str, is_newest: bool) -> Option<String> {
+/// `asked_each_time`: whether a call was refused that a person alone can allow.
+pub(crate) fn ending(report: &Report, session: &str, is_newest: bool, asked_each_time: bool) -> Option<String> {
     let (what, next) = match report.end {
         TurnEnd::Completed if report.why == Some(Why::OutputLimit) => {
             ("The answer was cut off", "Allow longer replies with --max-output N, and continue with")
         }
         TurnEnd::Completed => return None,
         TurnEnd::Canceled => ("Stopped.", "Continue with"),
+        TurnEnd::ToolDenied if asked_each_time => (
+            "Not finished: some tool calls were refused",
+            "No flag allows them: a person is asked each time. Answer on a terminal, and continue with",
+        ),
         TurnEnd::ToolDenied => (
             "Not finished: some tool calls were refused",
             "Allow more with --allow TOOL or --yes (denied tools stay denied), and continue with",
@@ -169,6 +174,18 @@ pub(crate) fn failure_as_json(failed: &Failure) -> u8 {
         write_stdout(&format!("{line}\n"));
     }
     failure(failed)
+}
+
+/// Prints a mistake of the command line as output for programs. The words beside it are the caller's to print.
+pub(crate) fn usage_as_json(error: &clap::Error) {
+    let rendered = clean(&error.render().to_string());
+    let mut blocks = rendered.split("\n\n").map(|block| block.split_whitespace().collect::<Vec<_>>().join(" "));
+    let words = blocks.next().unwrap_or_default();
+    let words = words.strip_prefix("error: ").unwrap_or(&words).to_owned();
+    let hints: Vec<String> = blocks.filter_map(|block| block.strip_prefix("tip: ").map(str::to_owned)).collect();
+    let line =
+        json!({"type": "error", "kind": FailureKind::Usage, "error": words, "hints": hints, "exit_code": EXIT_USAGE});
+    write_stdout(&format!("{line}\n"));
 }
 
 fn failure_code(failure: &Failure) -> u8 {

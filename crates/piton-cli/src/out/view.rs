@@ -16,7 +16,7 @@ use crate::out::report;
 use crate::surroundings::Surroundings;
 use anstyle::{AnsiColor, Style};
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
-use piton_core::call::{CallKind, Status};
+use piton_core::call::{CallKind, Outcome, Status};
 use piton_core::client::{CheckRun, Compacted, Live, Published, Report, ServerNow};
 use piton_core::event::{Direction, Event, GivenKind, Record, Rewind, Touched, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
@@ -116,6 +116,8 @@ pub(crate) struct TextView {
     is_introduced: bool,
     /// What misses of the provider's cache cost so far, in millionths of a dollar.
     lost_micros: u64,
+    /// Whether a call was refused that a person alone can allow.
+    refused_asked_each_time: bool,
 }
 
 impl TextView {
@@ -141,6 +143,7 @@ impl TextView {
             frame: 0,
             is_introduced: false,
             lost_micros: 0,
+            refused_asked_each_time: false,
         }
     }
 
@@ -232,6 +235,11 @@ impl TextView {
     /// Whether misses of the provider's cache cost enough to tell of it.
     pub(crate) fn has_missed_the_cache(&self) -> bool {
         !self.look.quiet && self.lost_micros >= MISS_WORTH_TELLING_MICROS
+    }
+
+    /// Whether a call was refused that a person alone can allow.
+    pub(crate) fn has_refused_what_is_asked_each_time(&self) -> bool {
+        self.refused_asked_each_time
     }
 
     /// Whether the session is the newest of the folder that the person is in.
@@ -414,6 +422,7 @@ impl TextView {
             Body::TaskEnd { task, outcome } => {
                 let line = first_line(&over(task, outcome, "is over"));
                 self.aside(&format!("{DIM}{line}{DIM:#}"));
+                self.undone(outcome);
             }
             Body::Rewind { rewind, state } => {
                 let line = match state {
@@ -636,6 +645,9 @@ impl TextView {
             _ => String::new(),
         };
         self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.name()));
+        self.undone(outcome);
+        let is_asked_each_time = call.judged.as_ref().is_some_and(|judged| judged.each_time);
+        self.refused_asked_each_time |= is_asked_each_time && outcome.status == Status::Denied;
         let printed = self.printed.remove(&BlockId::Call(call.call.clone())).unwrap_or_default();
         if self.look.verbose && call.kind == CallKind::Execute {
             // What has no end of line; all of it, where nothing came while it ran.
@@ -644,8 +656,13 @@ impl TextView {
         }
         // What was not run has printed nothing.
         if call.kind == CallKind::Execute && outcome.status == Status::Failed && !outcome.title.is_empty() {
-            self.tail(&outcome.text, outcome.exit_line().as_deref());
+            self.tail(&outcome.text_without_undone(), outcome.exit_line().as_deref());
         }
+    }
+
+    /// What the sandbox took away of what was made while a command ran.
+    fn undone(&mut self, outcome: &Outcome) {
+        outcome.undone().for_each(|said| self.aside(&format!("  {YELLOW}sandbox: {}{YELLOW:#}", clean(said))));
     }
 
     /// The end of a failed command's output: mostly, that is where it says why.

@@ -164,7 +164,9 @@ impl Shown {
         match self {
             Self::Text(view) => {
                 view.summary(report, session);
-                if let Some(words) = report::ending(report, session, view.is_of_newest()) {
+                if let Some(words) =
+                    report::ending(report, session, view.is_of_newest(), view.has_refused_what_is_asked_each_time())
+                {
                     view.note(&words);
                 }
             }

@@ -2,6 +2,8 @@
 
 use crate::stage::{Ran, Stage, bare};
 use serde_json::json;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::process::Command;
 
 fn stage() -> Stage {
@@ -39,11 +41,9 @@ fn a_short_name_fetches_the_key_of_the_provider_that_is_asked_only() {
 
 #[test]
 fn the_words_of_other_agents_cost_nothing() {
-    for (words, ours) in [
-        (&["--yolo", "fix the test"][..], "--yes"),
-        (&["login"], "piton auth login"),
-        (&["fix"], "piton run \"fix …\""),
-    ] {
+    for (words, ours) in
+        [(&["--yolo", "fix the test"][..], "--yes"), (&["login"], "piton auth login"), (&["rum"], "piton run \"rum\"")]
+    {
         let stage = stage();
         Ran::of(stage.piton(words)).expect_code(2).expect_said(&[ours]);
         assert_eq!(stage.provider.requests().len(), 0);
@@ -115,6 +115,60 @@ fn without_any_model_the_choices_are_named() {
         "ollama",
         "piton demo",
     ]);
+}
+
+#[test]
+fn the_only_model_of_a_named_server_is_asked_and_of_several_they_are_named() {
+    let elsewhere = ["ollama", "ollama-native", "lmstudio", "llamacpp", "vllm"];
+    let config = elsewhere.map(|name| format!("[providers.{name}]\nbase_url = \"http://127.0.0.1:9\"\n")).concat();
+    let stage = Stage::new(json!([{"text": "done", "repeat": true}])).with_config(&config);
+    let run = |server: &str| {
+        let mut command = bare(&stage.home.path());
+        command.current_dir(stage.workspace.path()).args(["run", "go"]).env("OPENAI_BASE_URL", server);
+        Ran::of(command)
+    };
+    run(&format!("{}/v1", stage.provider.url())).expect_code(0);
+    let requests = stage.provider.requests();
+    let asked = requests.iter().filter(|request| request.method == "POST").count();
+    assert_eq!(asked, 1, "{requests:?}");
+    let several = serve_once(r#"{"data": [{"id": "one"}, {"id": "other"}]}"#);
+    run(&several).expect_code(1).expect_said(&["openai-chat/one, openai-chat/other", "--model openai-chat/one"]);
+    run("http://127.0.0.1:9/v1").expect_code(1).expect_said(&["does not list its models", "OPENAI_BASE_URL"]);
+}
+
+/// A server that gives one answer, whatever is asked.
+fn serve_once(body: &'static str) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+        write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    });
+    format!("http://{address}/v1")
+}
+
+#[test]
+fn a_mistake_of_the_command_line_is_told_to_programs_too() {
+    for args in [
+        &["run", "--format", "json", "--bogus"][..],
+        &["run", "--format", "json", "--max-steps", "x", "hi"],
+        &["--format=stream-json", "--mode", "foo", "hi"],
+    ] {
+        let ran = Ran::of(stage().piton(args)).expect_code(2);
+        let told = ran.events();
+        assert_eq!((told.len(), &told[0]["kind"], &told[0]["exit_code"]), (1, &json!("usage"), &json!(2)), "{args:?}");
+        assert!(!told[0]["error"].as_str().unwrap().contains("Usage") && !ran.stderr.is_empty(), "{told:?}");
+    }
+}
+
+#[test]
+fn a_file_of_servers_that_is_not_there_is_an_error() {
+    let stage = stage();
+    stage.run(&["--mcp-config", "/nowhere.json", "go"]).expect_code(1).expect_said(&["--mcp-config /nowhere.json"]);
+    assert!(stage.provider.requests().is_empty());
 }
 
 #[test]
@@ -231,7 +285,10 @@ fn what_a_model_says_cannot_draw_on_the_terminal() {
 
 #[test]
 fn a_rule_for_a_tool_that_does_not_exist_is_remarked_upon() {
-    stage().run(&["--deny", "mcp__x__y", "go"]).expect_code(0).expect_said(&["mcp__x__y", "--deny"]);
+    stage().run(&["--deny", "no_such_tool", "go"]).expect_code(0).expect_said(&["no_such_tool", "--deny"]);
+    // Servers bring tools of their own, and which is not known here.
+    let ran = stage().run(&["--allow", "mcp__words", "go"]).expect_code(0);
+    assert!(!ran.stderr.contains("mcp__words"), "{}", ran.stderr);
     let stage = stage().with_config("[permission]\nbsh = \"allow\"\n");
     let ran = stage.run(&["go"]).expect_code(0).expect_said(&["config.toml", "permission.bsh", "did you mean `bash`"]);
     assert_eq!(ran.stderr.matches("permission.bsh").count(), 1, "said once: {}", ran.stderr);

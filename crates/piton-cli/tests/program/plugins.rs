@@ -136,6 +136,31 @@ fn a_plugin_of_a_folder_is_shown_added_and_used_by_its_name() {
 }
 
 #[test]
+fn hooks_of_a_plugin_that_is_gone_fail_once_and_refuse_nothing() {
+    let replies = json!([
+        {"tools": [{"name": "bash", "args": {"command": "rm -r \"$GUARD\""}}]},
+        {"tools": [{"name": "bash", "args": {"command": "echo one > one"}}]},
+        {"tools": [{"name": "bash", "args": {"command": "echo two > two"}}]},
+        {"text": "done"},
+    ]);
+    let hooks = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command",
+        "command": "sh -c 'test -e \"$CLAUDE_PLUGIN_ROOT/guard\" || exit 2'"}]}]}}"#;
+    let stage = Stage::new(replies);
+    stage.home.write("guard/.claude-plugin/plugin.json", r#"{"name": "guard"}"#);
+    stage.home.write("guard/hooks/hooks.json", hooks);
+    stage.home.write("guard/guard", "");
+    let folder = home(&stage, "guard");
+    let mut command =
+        stage.run_command(&["--sandbox", "off", "--plugin-dir", &folder, "--set", "keys_for_tools=[\"GUARD\"]", "go"]);
+    command.env("GUARD", &folder);
+    let ran = Ran::of(command).expect_code(0);
+    assert!(stage.workspace.has("one") && stage.workspace.has("two"), "{}", ran.stdout);
+    let failed: Vec<Value> =
+        (ran.all("hooks_ran").into_iter()).filter(|event| event.to_string().contains("its plugin is gone")).collect();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+}
+
+#[test]
 fn a_copy_that_somebody_changes_is_not_used() {
     let stage = with_own_tools(Stage::new(answers()), "made");
     Ran::of(stage.piton(&["plugin", "add", &home(&stage, "made"), "--yes"])).expect_code(0);

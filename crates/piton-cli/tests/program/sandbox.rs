@@ -1,8 +1,9 @@
 //! The sandbox as the binary makes it: for commands, checks and file tools, by flag and by file.
 
-use crate::stage::{Stage, until};
+use crate::stage::{Ran, Stage, until};
 use serde_json::{Value, json};
-use std::process::Output;
+use std::io::Write as _;
+use std::process::{Output, Stdio};
 
 /// What the tools of a run came to, in order.
 fn outcomes(stage: &Stage, args: &[&str]) -> Vec<Value> {
@@ -30,7 +31,6 @@ fn commands_and_file_tools_reach_the_workspace_and_nothing_else() {
         ),
         ("read", json!({"path": "/tmp/shared"})),
         ("read", json!({"path": "~/config.toml"})),
-        ("write", json!({"path": ".git/hooks/pre-commit", "content": "x"})),
         ("bash", json!({"command": "mkdir .vscode && echo {} > .vscode/tasks.json"})),
     ]);
     let stage = stage.with_config(&format!("# {home}\n"));
@@ -39,10 +39,86 @@ fn commands_and_file_tools_reach_the_workspace_and_nothing_else() {
     assert!(of(0).contains("hidden") && !of(0).contains(home), "{}", of(0));
     assert!(of(1).contains('x'), "both mean the same folder by /tmp: {}", of(1));
     assert!(!of(2).contains(home) && outcomes[2]["status"] == "failed", "{}", of(2));
-    assert_eq!(outcomes[3]["status"], "failed", "{}", of(3));
-    assert!(of(4).contains("[sandbox: .vscode was made or changed"), "{}", of(4));
+    assert!(of(3).contains("[sandbox: .vscode was made or changed"), "{}", of(3));
+    let undone = outcomes[3]["metadata"]["undone"][0].as_str().unwrap();
+    assert!(undone.starts_with(".vscode was made or changed"), "{undone}");
+    let kept = undone.rsplit_once("It is kept in ").unwrap().1;
+    assert_eq!(std::fs::read_to_string(format!("{kept}/tasks.json")).unwrap(), "{}\n");
     assert_eq!(stage.workspace.read("made"), "kept\n");
     assert!(!stage.workspace.has(".vscode") && !stage.workspace.has(".git"));
+}
+
+#[test]
+fn what_is_moved_away_by_hand_is_kept_and_named() {
+    let stage = Stage::new(json!([]));
+    // By the command, or by the user while it runs: the sandbox cannot tell.
+    let ran = Ran::of(stage.piton(&["sandbox", "--", "sh", "-c", "echo mine > .envrc"])).expect_code(0);
+    let kept = ran.stderr.split_once("It is kept in ").expect(&ran.stderr).1.trim();
+    assert_eq!(std::fs::read_to_string(kept).expect(&ran.stderr), "mine\n");
+    assert!(!stage.workspace.has(".envrc"));
+    let by_hand = stage.home.path().join("data/by-hand");
+    let left = || std::fs::read_dir(&by_hand).unwrap().count();
+    assert_eq!(left(), 1);
+    Ran::of(stage.piton(&["sandbox", "--", "true"])).expect_code(0);
+    assert_eq!(left(), 1, "of a command that made nothing, nothing is left");
+}
+
+#[test]
+fn a_person_is_told_what_the_sandbox_moved_away() {
+    let stage = calls([("bash", json!({"command": "echo x > .envrc"}))]);
+    let args = ["run", "--yes", "--model", "openai-chat/m", "--sandbox", "workspace-write", "go"];
+    let ran = Ran::of(stage.piton(&args)).expect_code(0);
+    assert!(ran.stderr.contains("sandbox: .envrc was made or changed"), "{}", ran.stderr);
+}
+
+#[test]
+fn of_calls_that_run_at_the_same_time_each_is_told_what_was_moved_away() {
+    let stays = "echo x > .envrc; while [ -e .envrc ]; do sleep 0.05; done";
+    let ends = "until [ -e .envrc ]; do sleep 0.05; done";
+    let both = [stays, ends].map(|command| json!({"name": "bash", "args": {"command": command}}));
+    let stage = Stage::new(json!([{"tools": both}, {"text": "done"}]));
+    let outcomes = outcomes(&stage, &["--sandbox", "workspace-write", "go"]);
+    for outcome in &outcomes {
+        assert!(text(outcome).contains("[sandbox: .envrc was made or changed"), "{outcomes:?}");
+    }
+}
+
+#[test]
+fn a_file_tool_asks_before_it_changes_what_is_protected() {
+    let stage = || calls([("write", json!({"path": ".vscode/settings.json", "content": "{}"}))]);
+    let refused = stage();
+    let ran = refused.run(&["--sandbox", "workspace-write", "go"]);
+    let told = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
+    assert!(told.contains("needs an approval") && told.contains("`--sandbox off`"), "{told}");
+    assert!(!refused.workspace.has(".vscode"));
+    for (decision, is_there) in [("approve", true), ("deny", false)] {
+        let stage = stage();
+        let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
+        let run =
+            ["run", "--yes", "--sandbox", "workspace-write", "--model", "openai-chat/m", "--format", "stream-json"];
+        let mut command = stage.piton(&[&run[..], &["--input-format", "stream-json", "go"]].concat());
+        let mut child = command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::null()).spawn().unwrap();
+        until("it asks", || stage.printed().contains("\"approval_asked\""));
+        let decision = if decision == "deny" { json!({"deny": null}) } else { json!(decision) };
+        let answer = json!({"do": "answer", "subject": {"call": "c1_0"}, "decision": decision});
+        writeln!(child.stdin.as_mut().unwrap(), "{answer}").unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(stage.workspace.has(".vscode/settings.json"), is_there, "{}", stage.printed());
+    }
+}
+
+#[test]
+fn a_check_of_a_command_says_what_the_sandbox_would_not_keep_and_by_which_mode() {
+    let stage = Stage::new(json!([]));
+    let check = |args: &[&str]| Ran::of(stage.piton(&[&["permission", "check"], args].concat()));
+    let ran = check(&["--", "mkdir -p .vscode"]).expect_code(3);
+    assert!(ran.stdout.contains(".vscode is protected") && !ran.stdout.contains("the command runs"), "{}", ran.stdout);
+    let ran = check(&["--", "mkdir", "-p", "a b"]).expect_code(0);
+    assert!(ran.stdout.contains("`mkdir -p 'a b'`"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("(mode accept-edits, in which a session on a terminal starts here)"), "{}", ran.stdout);
+    let ran = check(&["--mode", "ask", "--", "mkdir x"]).expect_code(3);
+    assert!(ran.stdout.contains("(mode ask)"), "{}", ran.stdout);
 }
 
 #[test]

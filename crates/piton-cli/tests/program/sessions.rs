@@ -131,6 +131,18 @@ fn exports_leave_secrets_out_unless_told() {
 }
 
 #[test]
+fn an_export_keeps_the_path_of_the_folder_that_the_shell_is_in() {
+    let stage = Stage::new(json!([{"text": "done", "repeat": true}]));
+    let folder = stage.workspace.path().canonicalize().unwrap();
+    let said = format!("look into {}", folder.display());
+    stage.run(&[&said]).expect_code(0);
+    let mut export = stage.piton(&["session", "export", "last", "--format", "md"]);
+    export.env("PWD", &folder).env("OLDPWD", &folder).env("SIGNING_KEY", &folder);
+    let export = Ran::of(export).expect_code(0);
+    assert!(export.stdout.contains(&said), "{}", export.stdout);
+}
+
+#[test]
 fn exports_leave_out_keys_wherever_they_are_kept() {
     let script = json!([{"text": "They are kept-in-a-file-1 and printed-by-a-command-2.", "repeat": true}]);
     let stage = Stage::new(script).with_config(

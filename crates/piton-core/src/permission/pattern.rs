@@ -269,7 +269,7 @@ fn meets(pattern: &str, glob: &str) -> bool {
 
 /// The same, where a wildcard stands for a dot, too.
 fn shares_name(pattern: &str, glob: &str) -> bool {
-    let (pattern, glob): (Vec<char>, Vec<char>) = (pattern.chars().collect(), glob.chars().collect());
+    let (pattern, glob): (Vec<char>, Vec<char>) = (pattern.chars().collect(), bracketless(glob));
     // `row[i]`: what is left of the pattern from `i` on can meet what is left of the glob.
     let mut row = vec![false; pattern.len() + 1];
     let mut at = glob.len();
@@ -290,6 +290,49 @@ fn shares_name(pattern: &str, glob: &str) -> bool {
         row = next;
     }
     row[0]
+}
+
+/// A shell's wildcards with `?` in place of each set of characters: `[!x]`, `[a-z]`, `[[:alpha:]]`, `[]x]`.
+fn bracketless(glob: &str) -> Vec<char> {
+    let mut all = Vec::new();
+    let chars: Vec<char> = glob.chars().collect();
+    let mut at = 0;
+    while let Some(c) = chars.get(at).copied() {
+        match set_end(&chars, at).filter(|_| c == '[') {
+            Some(end) => {
+                all.push('?');
+                at = end + 1;
+            }
+            None => {
+                all.push(c);
+                at += 1;
+            }
+        }
+    }
+    all
+}
+
+/// Where the set of characters ends that begins at `from`.
+fn set_end(chars: &[char], from: usize) -> Option<usize> {
+    let mut at = from + 1;
+    at += usize::from(matches!(chars.get(at), Some('!' | '^')));
+    at += usize::from(chars.get(at) == Some(&']'));
+    loop {
+        match (chars.get(at)?, chars.get(at + 1)) {
+            (']', _) => return Some(at),
+            ('[', Some(kind @ (':' | '.' | '='))) => {
+                let class = chars.get(at + 2..)?.windows(2).position(|two| two == [*kind, ']'])?;
+                at += class + 4;
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// Whether a path with wildcards may become one that lies at a folder or file, or below it.
+pub(super) fn may_lie_at(glob: &str, root: &str) -> bool {
+    let (names, root) = (parts(Path::new(glob)), parts(Path::new(root)));
+    names.len() >= root.len() && root.iter().zip(&names).all(|(name, glob)| meets(name, glob))
 }
 
 /// Whether a text is a pattern's, in which `*` is any text.

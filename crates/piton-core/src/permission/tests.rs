@@ -5,7 +5,8 @@ use crate::call::{Access, CommandPart};
 
 /// A call in `/w`, without a sandbox, where nothing is said of what is reached.
 fn ask<'a>(tool: &'a str, accesses: &'a [Access]) -> Ask<'a> {
-    static NOTHING_SAID: Reach = Reach { home: String::new(), read: Vec::new(), never: Vec::new(), hosts: Vec::new() };
+    static NOTHING_SAID: Reach =
+        Reach { home: String::new(), read: Vec::new(), never: Vec::new(), hosts: Vec::new(), protected: Vec::new() };
     Ask { tool, accesses, workspace: "/w", is_confined: false, reach: &NOTHING_SAID }
 }
 
@@ -275,6 +276,26 @@ fn always_covers_the_parts_that_asked_and_no_more() {
     assert_eq!((later("git log"), later("git push")), (Action::Allow, Action::Ask));
     let edits = |path: &str| rules.judge(&ask("edit", &[Access::Write(path.into())])).remember.0[0].to_string();
     assert_eq!((edits("/w/src/a"), edits("/x/y/a")), ("edit(./**)".to_owned(), "edit(/x/y/**)".to_owned()));
+}
+
+#[test]
+fn a_file_tool_asks_each_time_about_what_the_sandbox_protects() {
+    let reach = Reach { protected: vec![".vscode".into(), ".husky/_".into(), "/.bashrc".into()], ..Reach::default() };
+    let allows = rules(&[("*", Action::Allow)]);
+    let of = |mode, path: &str| {
+        let access = [Access::Write(path.into())];
+        let asked = Ask { reach: &reach, is_confined: true, ..ask("write", &access) };
+        let judged = allows.judge_in(mode, &[], &asked);
+        (judged.action, judged.is_asked_each_time)
+    };
+    let protected = ["/w/.vscode/tasks.json", "/w/sub/.VSCode", "/w/a/.husky/_/x", "/w/.bashrc"];
+    for path in protected {
+        assert_eq!(of(PermissionMode::Auto, path), (Action::Ask, true), "{path}");
+        assert_eq!(of(PermissionMode::Plan, path).0, Action::Deny, "{path}");
+    }
+    for path in ["/w/.vscodes", "/w/.husky/pre-commit", "/w/sub/.bashrc"] {
+        assert_eq!(of(PermissionMode::Auto, path), (Action::Allow, false), "{path}");
+    }
 }
 
 #[test]

@@ -261,7 +261,7 @@ fn of_verdict(verdict: &mut Verdict, see: &mut See<'_>) {
 }
 
 fn of_judged(judged: &mut Judged, see: &mut See<'_>) {
-    let Judged { mode: _, confined: _, parts } = judged;
+    let Judged { mode: _, confined: _, each_time: _, parts } = judged;
     for PartSaid { part, action: _, rule: _, why } in parts {
         see(Model, None, part);
         see(World, None, why);

@@ -54,6 +54,8 @@ struct CallEntry {
     is_edited: bool,
     /// What its tool says of it, once it was judged.
     plan: Option<Box<Planned>>,
+    /// Where a person alone can allow it: why.
+    each_time: Option<Protection>,
     /// What a person was asked, where the journal says so.
     asked: Option<Box<Question>>,
     /// When that was.
@@ -67,6 +69,15 @@ struct CallEntry {
     /// Hosts that its command waits for, each with what a person is asked about it.
     hosts: Vec<(String, Box<Question>)>,
     state: CallState,
+}
+
+/// Why a person alone can allow a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protection {
+    /// The sandbox keeps it from what it wants.
+    BySandbox,
+    /// There is no sandbox.
+    Other,
 }
 
 /// Where a call stands.
@@ -148,6 +159,7 @@ impl Batch {
                 made: None,
                 is_edited: false,
                 plan: None,
+                each_time: None,
                 asked: None,
                 asked_ms: 0,
                 is_as_asked: false,
@@ -241,10 +253,15 @@ impl Batch {
             Event::HooksRan { point, call: Some(call), input, verdict, .. } => {
                 self.change(call, |entry, _, _| entry.pass(*point, input.as_ref(), verdict.take()));
             }
-            Event::CallRequested { call, input, author, effects, verdict, plan, judged: _ } => {
+            Event::CallRequested { call, input, author, effects, verdict, plan, judged } => {
+                let each_time = judged.as_deref().filter(|judged| judged.each_time);
+                let each_time = each_time.map(|judged| match judged.confined {
+                    true => Protection::BySandbox,
+                    false => Protection::Other,
+                });
                 self.change(call, |entry, _, gates| {
                     if let CallState::Seen(_) = entry.state {
-                        entry.plan = plan.take();
+                        (entry.plan, entry.each_time) = (plan.take(), each_time);
                         entry.request(input.as_ref(), *author, *effects, verdict, gates);
                     }
                 });
@@ -596,6 +613,19 @@ impl CallEntry {
 
     /// The rule by which a user would open the hosts that this call would reach, where it would.
     fn opening(&self) -> String {
+        match self.each_time {
+            Some(Protection::BySandbox) => {
+                return " No rule and no mode allows it: a person is asked each time. Whoever starts Piton can do so on a terminal and \
+                        answer there, or run everything without the sandbox (`--sandbox off`)."
+                    .to_owned();
+            }
+            Some(Protection::Other) => {
+                return " No rule and no mode allows it: a person is asked each time. Whoever starts Piton can do so on a terminal and \
+                        answer there."
+                    .to_owned();
+            }
+            None => {}
+        }
         let accesses = self.plan.as_ref().map(|plan| plan.accesses.as_slice()).unwrap_or_default();
         let hosts = accesses.iter().filter_map(|access| match access {
             Access::Reach(host) => Some(format!("`--allow 'net(domain:{host})'`")),

@@ -28,6 +28,22 @@ pub enum AssembleError {
     /// No model was named, and none was found.
     #[error("no model to ask: no key and no local server was found")]
     NoModel,
+    /// No model was named, and the server whose address is set has several.
+    #[error("which model of {server}? It has {}", .models.join(", "))]
+    WhichModel {
+        /// Its address.
+        server: String,
+        /// They, as `provider/name`.
+        models: Vec<String>,
+    },
+    /// No model was named, and the server whose address is set does not list its models.
+    #[error("{server} does not list its models ({why})")]
+    NoList {
+        /// Its address.
+        server: String,
+        /// Why.
+        why: String,
+    },
     /// A limit in dollars for a model without a known price.
     #[error("{limit} needs a price for {model}, which is not known")]
     NoPrice {

@@ -106,8 +106,11 @@ fn of_plugin(
         let changed = "the plugin has changed since it was trusted; `piton trust` shows what, for the next run";
         Arc::new(move || plugin.has_changed().then(|| changed.to_owned())) as Guard
     });
-    let hook = |handler| CommandHook::new(handler, Arc::clone(&env)).guarded(guard.clone());
-    handlers.map(|handler| Arc::new(hook(handler)) as Arc<dyn Hook>).collect()
+    let hook = |handler| {
+        let hook = CommandHook::new(handler, Arc::clone(&env)).guarded(guard.clone());
+        Arc::new(hook.of_files_in(plugin.root.clone())) as Arc<dyn Hook>
+    };
+    handlers.map(hook).collect()
 }
 
 /// The hooks that come with the repository, if the user trusts them in their current form. A file that cannot be read is

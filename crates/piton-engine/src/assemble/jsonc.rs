@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Reads it. The error says where it is none.
-pub(super) fn parse(text: &str) -> Result<Value, String> {
+pub(crate) fn parse(text: &str) -> Result<Value, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let first = match serde_json::from_str(text) {
         Ok(value) => return Ok(value),

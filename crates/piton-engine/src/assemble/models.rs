@@ -2,14 +2,14 @@
 
 use super::error::AssembleError;
 use super::machine::Machine;
-use super::notice::Notice;
+use super::notice::{Notice, chain};
 use super::trouble::{Context, Trouble};
 use super::{catalogue, keys, server};
 use crate::config::Config;
 use piton_core::effort::Effort;
 use piton_models::model::Model;
 use piton_models::options::Options;
-use piton_models::provider::{self, OpenError, ProviderSpec};
+use piton_models::provider::{self, ListError, ListedModel, OpenError, ProviderSpec};
 use piton_models::recorded::{Recorded, Recorder};
 use piton_models::short_names::{self, Meant};
 use piton_models::text_tools;
@@ -20,6 +20,11 @@ use std::sync::Arc;
 
 /// The name by which cassettes are asked.
 const RECORDED: &str = "recorded";
+/// The provider that stands for any compatible server.
+const NAMED: &str = "openai-chat";
+
+/// The models of a server, or why it lists none.
+type Listed = Result<Vec<ListedModel>, ListError>;
 
 /// Where models come from.
 pub(super) struct Source<'a> {
@@ -164,7 +169,7 @@ impl Source<'_> {
         Ok(provider::open(&spec, &server::http_options(&name, config, self.machine)?)?)
     }
 
-    /// The first provider with a key, else the first local server that answers.
+    /// The first provider with a key, else the server whose address is set, else the first local server that answers.
     async fn at_hand(&self) -> Result<ProviderSpec, AssembleError> {
         let kept = keys::kept_names(self.machine)?;
         let has_default = |name: &&str| provider::find(name).is_some_and(|known| known.default_model.is_some());
@@ -175,6 +180,24 @@ impl Source<'_> {
                 return Ok(spec);
             }
         }
+        let unlisted = match self.named_server().await? {
+            Some((spec, Ok(models))) => match models.as_slice() {
+                [] => None,
+                [only] => {
+                    return Ok(ProviderSpec {
+                        model: Some(only.id.clone()),
+                        window_tokens: only.window_tokens,
+                        ..spec
+                    });
+                }
+                several => {
+                    let models = several.iter().map(|model| format!("{NAMED}/{}", model.id)).collect();
+                    return Err(AssembleError::WhichModel { server: spec.base_url.unwrap_or_default(), models });
+                }
+            },
+            Some((spec, Err(error))) => Some((spec, error)),
+            None => None,
+        };
         for local in server::local_providers() {
             let mut spec = server::spec(local.name, None, self.config, self.machine)?;
             let Ok(models) = provider::list_models(&spec, &server::probe_options()).await else { continue };
@@ -183,6 +206,23 @@ impl Source<'_> {
             spec.window_tokens = provider::window(&spec, &server::probe_options()).await;
             return Ok(spec);
         }
-        Err(AssembleError::NoModel)
+        match unlisted {
+            Some((spec, error)) => {
+                let server = spec.base_url.unwrap_or_default();
+                Err(AssembleError::NoList { server, why: chain(&error) })
+            }
+            None => Err(AssembleError::NoModel),
+        }
+    }
+
+    /// The compatible server whose address the user has set, and the models that it lists.
+    async fn named_server(&self) -> Result<Option<(ProviderSpec, Listed)>, AssembleError> {
+        let spec = server::spec(NAMED, None, self.config, self.machine)?;
+        if spec.base_url.is_none() {
+            return Ok(None);
+        }
+        let options = server::http_options(NAMED, self.config, self.machine)?;
+        let models = provider::list_models(&spec, &options).await;
+        Ok(Some((spec, models)))
     }
 }

@@ -75,7 +75,7 @@ mod tests {
         let file = folder.path().join("opencode.jsonc");
         let read = |text: &str| {
             std::fs::write(&file, text).unwrap();
-            entries(&file, &["agent"]).unwrap()
+            entries(&file, &["agent"], None).unwrap()
         };
         let found = read("{ // one\n \"agent\": {\"a\": {\"prompt\": \"// no comment, }\",},},\n}").unwrap();
         assert_eq!(found, [("a".to_owned(), Ok(r#"{"prompt":"// no comment, }"}"#.to_owned()))]);

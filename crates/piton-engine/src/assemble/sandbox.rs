@@ -107,6 +107,7 @@ pub fn reach(config: &Config, machine: &Machine) -> permission::Reach {
         never: there(never.concat()),
         home: home.to_string_lossy().into_owned(),
         hosts: config.sandbox.net.iter().map(|OpenHost(rule)| rule.to_string()).chain(searched(config)).collect(),
+        protected: piton_sandbox::protected().collect(),
     }
 }
 

@@ -74,6 +74,8 @@ pub(super) fn known_at_start(
 
 fn variables(config: &Config, machine: &Machine) -> Vec<Secret> {
     let is_secret = |name: &OsStr| is_of_provider(name, config) || name.to_str().is_some_and(is_secret_variable);
-    let vars = machine.vars.iter().filter(|(name, _)| is_secret(name));
+    // Where something lies is no secret: the working folder, a file with keys.
+    let is_place = |value: &OsStr| Path::new(value).is_absolute() && Path::new(value).exists();
+    let vars = machine.vars.iter().filter(|(name, value)| *name != "PWD" && is_secret(name) && !is_place(value));
     vars.filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))).collect()
 }

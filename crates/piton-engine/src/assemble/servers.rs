@@ -144,6 +144,11 @@ pub fn look(scope: &Scope, flags: &[String]) -> Result<Vec<FoundServer>, Trouble
     for source in sources {
         let raw = match source.text().and_then(|text| entries_of(&text, &source)) {
             Ok(raw) => raw.unwrap_or_default(),
+            // Whoever types it wants it now.
+            Err(why) if source.origin == Origin::Flag => {
+                let said = if source.said.is_some() { String::new() } else { format!(" {}", source.file.display()) };
+                return Err(Trouble::new(hidden::visible_line(&format!("--mcp-config{said}: {why}"))));
+            }
             Err(why) => {
                 let (name, line) = (String::new(), None);
                 let state = ServerState::As(State::Broken);

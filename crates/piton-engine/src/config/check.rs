@@ -9,6 +9,7 @@ use piton_core::permission::{Action, Rule};
 use piton_core::policy::Policy;
 use piton_core::preset::{PRESETS, Preset};
 use piton_core::retry::RetryPolicy;
+use piton_core::server_tool;
 use piton_http::options::{is_address, is_proxy, unknown_proxy_scheme};
 use piton_models::catalogue::{Catalogue, Rates};
 use piton_models::options::Options;
@@ -323,7 +324,9 @@ pub(super) fn unknown_tool(rule: &str) -> Option<String> {
     let name = rule.tool.as_str();
     let specs = default_tools().specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    let is_known = names.iter().any(|known| rule.names(known)) || OF_KINDS.contains(&name);
+    let is_known = names.iter().any(|known| rule.names(known))
+        || OF_KINDS.contains(&name)
+        || name.starts_with(server_tool::PREFIX);
     let meant = did_you_mean(name, names.iter().copied());
     (!is_known).then(|| format!("Piton has no tool `{name}` of its own ({}){meant}", names.join(", ")))
 }

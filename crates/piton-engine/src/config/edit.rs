@@ -29,8 +29,9 @@ pub fn with_setting(file: &Path, text: &str, key: &str, value: &str) -> Result<S
     let origin = KeyOrigin::User(file.to_owned());
     let said = format!("{key}={value}");
     let shape = || ConfigError::Shape(format!("`{key}` is no key; keys are written as limits.max_steps"));
-    let (way, value) = way_and_value(&said).ok_or_else(|| LayerError::invalid(origin.clone(), shape()))?;
-    let wanted = said_of(&way, value).map_err(|source| LayerError::invalid(origin.clone(), source))?;
+    let invalid = |source| LayerError::invalid(KeyOrigin::Flag(said.clone()), source);
+    let (way, value) = way_and_value(&said).ok_or_else(|| invalid(shape()))?;
+    let wanted = said_of(&way, value).map_err(invalid)?;
     let read = |text: &str| -> Result<(), LayerError> {
         let mut layers = Layers::default();
         layers.add_file(origin.clone(), text)?;

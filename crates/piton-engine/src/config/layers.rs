@@ -73,10 +73,9 @@ pub enum LayerError {
         /// The keys that it is about, each with who set it.
         said: Vec<String>,
     },
-    /// A repository wants to decide where keys and requests go.
+    /// A repository wants to decide what is for its user to decide: where keys and requests go, what is asked about.
     #[error(
-        "{file} sets {key}, which only your own configuration may: it decides where your keys and requests go. Take it out \
-         there, or set it in your own file (piton config edit)",
+        "{file} sets {key}, which only your own configuration may. Take it out there, or set it in your own file (piton config edit)",
         file = file.display()
     )]
     NotTheirs {

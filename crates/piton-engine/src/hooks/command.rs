@@ -15,7 +15,7 @@ use piton_core::question::Decision;
 use piton_core::todo::{self, TodoStatus};
 use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -26,6 +26,10 @@ pub struct CommandHook {
     name: String,
     env: Env,
     has_run: AtomicBool,
+    /// The folder that its files came with.
+    files: Option<PathBuf>,
+    /// Whether it was told that these are gone.
+    told_gone: AtomicBool,
     /// Why it must not run now, where it says so.
     guard: Option<Guard>,
 }
@@ -46,7 +50,23 @@ enum Said {
 impl CommandHook {
     /// A hook that runs this command with this environment and nothing else in it.
     pub fn new(handler: Handler, env: Env) -> Self {
-        Self { name: handler.summary(), handler, env, has_run: AtomicBool::new(false), guard: None }
+        let (has_run, told_gone) = Default::default();
+        Self { name: handler.summary(), handler, env, has_run, files: None, told_gone, guard: None }
+    }
+
+    /// One whose files came with this folder. When that is gone the hook fails, whatever an interpreter makes of a missing script.
+    #[must_use]
+    pub fn of_files_in(self, folder: PathBuf) -> Self {
+        Self { files: Some(folder), ..self }
+    }
+
+    /// Whether its files are gone. A hook that may fail says so once, and is passed over from then on.
+    fn is_gone(&self) -> HookResult<bool> {
+        let Some(folder) = self.files.as_ref().filter(|folder| !folder.is_dir()) else { return Ok(false) };
+        if self.told_gone.swap(true, Ordering::Relaxed) && !self.handler.is_required {
+            return Ok(true);
+        }
+        Err(HookError(format!("its plugin is gone: there is no folder {}", folder.display())))
     }
 
     /// The same, and before each run this is asked.
@@ -69,6 +89,9 @@ impl CommandHook {
     }
 
     async fn tell(&self, event: HookEvent, cx: &HookContext, more: Value) -> HookResult<Option<Said>> {
+        if self.is_gone()? {
+            return Ok(None);
+        }
         if let Some(guard) = self.guard.clone()
             && let Some(why) = tokio::task::spawn_blocking(move || guard()).await?
         {

@@ -11,7 +11,7 @@ use crate::elicit::Elicitations;
 use crate::family::Kin;
 use crate::firewall::{EnvFiles, know_settings};
 use crate::hooks::{Gated, Hook, HookContext, Hooks, Unasked};
-use crate::hosts::{ByRules, Held, HostAsks, OfCall};
+use crate::hosts::{ByRules, HostAsks, OfCall};
 use crate::inbox::WeakInbox;
 use crate::prompt::Prompts;
 use crate::settings::{Attendance, SandboxSettings, Settings};
@@ -152,7 +152,7 @@ impl Services {
     fn confined_by(&self, workspace: &Path, judge: impl FnOnce() -> Arc<dyn Judge>) -> Confinement {
         let Settings { sandbox, env, .. } = &self.settings;
         let Some(sandbox) = sandbox else { return Confinement::Model };
-        let egress = self.egress(sandbox).map(|egress| Arc::new(egress.judged_by(judge())));
+        let egress = Self::egress(sandbox).map(|egress| Arc::new(egress.judged_by(judge())));
         let path = env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
         // What commands have printed is read again from there.
         let private = self.stored.scratch().join(SANDBOX);
@@ -164,19 +164,26 @@ impl Services {
         self.settings.attendance == Attendance::Attended || self.bus.is_attended()
     }
 
-    /// The way out of a sandbox, where there can be one: hosts are listed, a rule opens some, or somebody can be asked.
-    fn egress(&self, sandbox: &SandboxSettings) -> Option<Egress> {
+    /// The way out of a sandbox, where there can be one. Where no host is open it says so, and which rule would open one.
+    fn egress(sandbox: &SandboxSettings) -> Option<Egress> {
         let listed = sandbox.egress.as_deref().cloned();
-        let Policy { permission: rules, mode, reach, .. } = &self.settings.policy;
-        let may_open = || self.is_attended() || Held { rules, grants: &[], mode: *mode, reach }.opens_any();
-        listed.or_else(|| (sandbox.backend == Backend::Namespaces && may_open()).then(|| Egress::new(Vec::new())))
+        listed.or_else(|| (sandbox.backend == Backend::Namespaces).then(|| Egress::new(Vec::new())))
     }
 
     /// The files that tools reach in this workspace.
     pub(crate) fn files_for_tools(&self, workspace: &Path) -> Arc<dyn Files> {
+        self.files_approved(workspace, Vec::new())
+    }
+
+    /// The same, with protected files that a person lets the call change.
+    pub(crate) fn files_approved(&self, workspace: &Path, approved: Vec<PathBuf>) -> Arc<dyn Files> {
         match self.confinement(workspace) {
             Confinement::User | Confinement::Model => Arc::clone(&self.files),
-            confined @ Confinement::Sandbox(_) => self.settings.backend.files(&self.calls_dir(), &confined),
+            Confinement::Sandbox(confined) => {
+                let mut confined = Arc::unwrap_or_clone(confined);
+                confined.reach.approved = approved;
+                self.settings.backend.files(&self.calls_dir(), &Confinement::Sandbox(Arc::new(confined)))
+            }
         }
     }
 

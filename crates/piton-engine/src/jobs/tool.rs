@@ -223,7 +223,9 @@ fn traceparent(call: &ToolCall, cx: &JobContext<'_>) -> Option<String> {
 
 /// The files that the call reads and changes. A search finds files that it did not name: it opens none that a rule forbids.
 fn files(call: &ToolCall, cx: &JobContext<'_>) -> Arc<dyn Files> {
-    let files = cx.services.files_for_tools(Path::new(cx.session.workspace()));
+    // What a person has seen and said yes to, they may let it change.
+    let approved = cx.session.bound(&call.id).map(|(planned, _)| planned.accesses.iter().filter_map(written).collect());
+    let files = cx.services.files_approved(Path::new(cx.session.workspace()), approved.unwrap_or_default());
     if cx.session.plan(&call.id).is_none_or(|plan| plan.kind != CallKind::Search) {
         return files;
     }
@@ -235,6 +237,13 @@ fn files(call: &ToolCall, cx: &JobContext<'_>) -> Arc<dyn Files> {
         let ask = Ask { tool: &tool, accesses: &[], workspace: &workspace, is_confined, reach: &reach };
         rules.withhold(mode, &ask, &path.to_string_lossy())
     }))
+}
+
+fn written(access: &Access) -> Option<PathBuf> {
+    match access {
+        Access::Write(path) => Some(PathBuf::from(path)),
+        _ => None,
+    }
 }
 
 /// What the call's command is held to: the sandbox, unless somebody was asked about just this, as it is on record.

@@ -134,6 +134,15 @@ fn openai_speaks_responses_and_who_is_compatible_chat_completions() {
 }
 
 #[test]
+fn who_reaches_nobody_is_told_which_variable_names_the_server() {
+    let said = |name: &str, spec: &ProviderSpec| address_said(find(name).expect("it is known"), spec);
+    let unset = ProviderSpec::default();
+    assert!(said("openai-chat", &unset).is_some_and(|said| said.starts_with("OPENAI_BASE_URL is not set")));
+    assert_eq!(said("openai-chat", &spec("openai-chat", "http://127.0.0.1:1/v1")), None);
+    assert_eq!(said("openai", &unset), None, "it has a server of its own");
+}
+
+#[test]
 fn who_is_not_let_in_is_told_what_helps() {
     let said = |provider: &str, spec: ProviderSpec| key_said(find(provider).expect("it is known"), &spec);
     let sent = |key: &str, from| ProviderSpec { key: Some(key.into()), key_from: from, ..ProviderSpec::default() };

@@ -119,7 +119,14 @@ impl Judge<'_> {
                     .map(|value| crate::expand::tail(field, value)),
             };
             let Some(setting) = setting else { continue };
-            let Some((key, value)) = setting.text.split_once('=') else { continue };
+            let Some((key, value)) =
+                setting.text.split_once('=').filter(|(key, _)| setting.known.is_none_or(|known| known > key.len()))
+            else {
+                if setting.is_open() {
+                    self.unknowable(UnknowableKind::Code, &context.text, context);
+                }
+                continue;
+            };
             let value = crate::expand::tail(&setting, value);
             self.git_setting(key, &value, "git -c", context);
         }

@@ -18,6 +18,7 @@ const RUNNERS: &[(&str, &str)] = &[
     ),
     ("uv poetry pipenv pdm hatch rye conda mamba micromamba", "run"),
     ("cargo", "-s --shell"),
+    ("meson", "devenv"),
     ("watchexec nodemon", "-s --shell -x"),
 ];
 /// Words of all of them.

@@ -105,12 +105,7 @@ impl Parser<'_, '_> {
             let parameter = at > 0 && matches!(bytes[at - 1], b'$' | b'{');
             if super::is_name(name) || parameter {
                 self.found.evaluated.push((name.to_string(), span.clone()));
-                let rest = text[at + length..].trim_start();
-                let assigns = (rest.starts_with('=') && !rest.starts_with("=="))
-                    || ["+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"]
-                        .iter()
-                        .any(|sign| rest.starts_with(sign));
-                if assigns {
+                if assigns(text, at, length) {
                     self.found.set.push((name.to_string(), span.clone()));
                 }
             }
@@ -121,4 +116,20 @@ impl Parser<'_, '_> {
             self.found.evaluated.push((String::new(), span));
         }
     }
+}
+
+/// Whether an expression assigns to the name that stands at `at` in it, or to an element of it.
+fn assigns(text: &str, at: usize, length: usize) -> bool {
+    let steps = ["++", "--"].iter().any(|sign| text[..at].trim_end().ends_with(sign));
+    let behind = text[at + length..].trim_start();
+    // Where the subscript ends is not counted: any bracket may be its end.
+    let ends = behind.starts_with('[').then(|| behind.match_indices(']').map(|(end, _)| &behind[end + 1..]));
+    let assigned = |rest: &str| {
+        let rest = rest.trim_start();
+        rest.starts_with('=') && !rest.starts_with("==")
+            || ["+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"]
+                .iter()
+                .any(|sign| rest.starts_with(sign))
+    };
+    steps || assigned(behind) || ends.is_some_and(|mut ends| ends.any(assigned))
 }

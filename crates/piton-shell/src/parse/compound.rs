@@ -2,7 +2,7 @@
 
 use super::{Parsed, Parser};
 use crate::reading::UnknowableKind;
-use crate::syntax::Direction;
+use crate::syntax::{Direction, Word};
 
 /// Words that begin a command other than a simple one.
 const OPENERS: &[&str] = &["{", "if", "while", "until", "for", "select", "case", "[[", "function", "coproc"];
@@ -19,13 +19,20 @@ impl Parser<'_, '_> {
     /// One command of a pipeline.
     pub(super) fn command(&mut self) -> Parsed<()> {
         self.blanks()?;
+        let piped = std::mem::take(&mut self.piped);
         if self.peek() == Some(b'(') {
-            return self.deeper(Self::parenthesis);
+            self.deeper(Self::parenthesis)?;
+            self.is_simple = false;
+            return Ok(());
         }
-        let Some(word) = self.reserved() else { return self.simple() };
+        let Some(word) = self.reserved() else {
+            self.piped = piped;
+            return self.simple();
+        };
         if !OPENERS.contains(&word.as_str()) {
             // A reserved word in the wrong place is no program.
             let closes = CLOSERS.contains(&word.as_str());
+            self.piped = piped;
             return if closes { Err(self.stop(UnknowableKind::Syntax)) } else { self.simple() };
         }
         let from = self.found.simples.len();
@@ -40,6 +47,7 @@ impl Parser<'_, '_> {
             "function" => parser.function_word(),
             _ => parser.coprocess(),
         })?;
+        self.is_simple = false;
         self.redirects_of(from)
     }
 
@@ -131,7 +139,10 @@ impl Parser<'_, '_> {
             let mut known = false;
             if self.reserved().as_deref() == Some("in") {
                 self.skip_reserved();
-                known = self.values()?;
+                let words = self.values()?;
+                let is_known = |word: &Word| word.literal().is_some_and(|text| !text.contains(['*', '?', '[']));
+                known = words.iter().all(is_known);
+                self.found.loops.push((name.clone(), words));
             }
             if !known {
                 self.found.filled.push((name, span));
@@ -144,13 +155,13 @@ impl Parser<'_, '_> {
         self.body()
     }
 
-    /// The words that a loop runs over; whether all of them are known.
-    fn values(&mut self) -> Parsed<bool> {
-        let mut known = true;
+    /// The words that a loop runs over.
+    fn values(&mut self) -> Parsed<Vec<Word>> {
+        let mut words = Vec::new();
         loop {
             self.blanks()?;
             if matches!(self.peek(), None | Some(b'\n' | b';')) {
-                return Ok(known);
+                return Ok(words);
             }
             let before = self.at;
             let word = self.word(false)?;
@@ -158,7 +169,7 @@ impl Parser<'_, '_> {
                 return Err(self.stop(UnknowableKind::Syntax));
             }
             self.count()?;
-            known &= word.literal().is_some_and(|text| !text.contains(['*', '?', '[']));
+            words.push(word);
         }
     }
 
@@ -260,7 +271,9 @@ impl Parser<'_, '_> {
             self.blanks()?;
             let compound =
                 self.peek() == Some(b'(') || self.reserved().is_some_and(|word| OPENERS.contains(&word.as_str()));
-            if !compound {
+            if compound {
+                self.found.set.push((name, self.span(start..end)));
+            } else {
                 self.at = start;
             }
         }

@@ -192,9 +192,13 @@ impl Parser<'_, '_> {
         }
         self.brace_text(quoted)?;
         let span = self.span(start..self.at);
-        let assigns = first == Some(b'=') || (first == Some(b':') && second == Some(b'='));
+        let text = &self.source[operator..self.at];
+        let element = first == Some(b'[') && (text.contains("]=") || text.contains("]:="));
+        let assigns = element || first == Some(b'=') || (first == Some(b':') && second == Some(b'='));
         if assigns {
-            self.found.set.push((name.clone(), span.clone()));
+            // Of `${!x:=y}` the name is in another variable.
+            let name = if indirect { String::new() } else { name.clone() };
+            self.found.set.push((name, span.clone()));
         }
         if indirect {
             self.found.evaluated.push((name, span.clone()));

@@ -3,7 +3,7 @@
 use super::stopped::stopped;
 use crate::clean::clean;
 use crate::executor::{CommandEnd, CommandOutput, ExitRecord};
-use piton_core::call::{NO_OUTPUT, Outcome, Status, exit_line};
+use piton_core::call::{NO_OUTPUT, Outcome, Status, UNDONE, exit_line, undone_line};
 use serde_json::json;
 
 /// The outcome of a call that is over; `cancelled`: somebody asked it to stop.
@@ -35,14 +35,18 @@ pub(crate) fn outcome(record: &ExitRecord, output: &CommandOutput, command: &str
         | CommandEnd::Cancelled
         | CommandEnd::SpawnFailed => with_notes(record, &text),
     };
-    let mut outcome = Outcome::new(status(record, cancelled), text).titled(title(record, command)).with(json!({
+    let mut facts = json!({
         "exit_code": record.code,
         "signal": record.signal,
         "output_path": output.path,
         "output_bytes": record.output_bytes,
         "timed_out": record.status == CommandEnd::TimedOut,
         "left_behind": record.left_behind,
-    }));
+    });
+    if !record.undone.is_empty() {
+        facts[UNDONE] = json!(record.undone);
+    }
+    let mut outcome = Outcome::new(status(record, cancelled), text).titled(title(record, command)).with(facts);
     outcome.duration_ms = record.duration_ms;
     outcome
 }
@@ -88,7 +92,7 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
         lines.extend(by_sandbox(output));
     }
     lines.extend(record.refused.iter().map(|said| format!("[{said}]")));
-    lines.extend(record.undone.iter().map(|said| format!("[sandbox: {said}]")));
+    lines.extend(record.undone.iter().map(|said| undone_line(said)));
     lines.extend(record.error.as_ref().map(|error| format!("[{error}]")));
     if lines.is_empty() { NO_OUTPUT.to_owned() } else { lines.join("\n") }
 }

@@ -153,6 +153,7 @@ mod tests {
                 read: Vec::new(),
                 hidden: Vec::new(),
                 carried: Vec::new(),
+                approved: Vec::new(),
                 limits: Limits::default(),
                 network: Network::None,
             };

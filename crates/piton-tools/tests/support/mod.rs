@@ -109,6 +109,7 @@ impl Place {
             read: Vec::new(),
             hidden: Vec::new(),
             carried: Vec::new(),
+            approved: Vec::new(),
             limits: Limits::default(),
             network: Network::None,
         };

@@ -37,6 +37,29 @@ fn settled(told: &mut Told, call: &str, outcome: Outcome) {
     told.record(Event::CallSettled { call: CallId::from(call), outcome });
 }
 
+#[test]
+fn what_the_sandbox_moved_away_is_told_below_the_call() {
+    let mut told = Told::default();
+    let message = MessageId::from("m1");
+    let parts = vec![Part::text("go")];
+    told.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() });
+    let (model, policy) = ("fake/model".to_owned(), Box::new(Policy::piton()));
+    told.record(Event::TurnStarted { turn: 1, model, fallbacks: vec![], policy, compact_at_tokens: None });
+    told.record(Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None });
+    called(&mut told, 1, &[("bash", json!({"command": "touch .envrc"}))]);
+    let moved = json!({"undone": [".envrc was made, and moved away. It is kept in /data/0-.envrc"]});
+    settled(&mut told, "c1_0", Outcome::ok("(no output)").titled("bash touch .envrc (exit 0)").with(moved));
+    let mut seat = Seat::new(100, 24);
+    let mut rows = String::new();
+    for told in told.all.drain(..) {
+        seat.tell(Input::Heard(Box::new(told)));
+        let frame = seat.face.frame(seat.now_ms);
+        rows.extend(frame.commit.iter().map(|row| format!("{row}\n")));
+    }
+    let shown = format!("{rows}{}", seat.screen());
+    assert!(shown.contains("sandbox: .envrc was made, and moved away. It is kept in /data/0-.envrc"), "{shown}");
+}
+
 /// A turn that has read, edited, failed, and is at work.
 fn work() -> Told {
     let mut told = Told::default();
