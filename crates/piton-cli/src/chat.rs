@@ -14,6 +14,7 @@ mod clipboard;
 mod commands;
 mod effects;
 mod hand_over;
+mod lookup;
 mod looks;
 mod pages;
 mod pictures;
@@ -49,6 +50,7 @@ use piton_core::event::{Event, Subject};
 use piton_core::hidden;
 use piton_core::message;
 use piton_engine::assemble::Wishes;
+use piton_engine::assemble::servers::complete::Offer;
 use piton_engine::engine::{Engine, EngineError, SandboxSettings, Settings};
 use piton_tools::servers::Servers;
 use piton_tools::spawn::Env;
@@ -64,6 +66,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio_util::sync::CancellationToken;
 
 /// What came of something that takes a while.
 enum Done {
@@ -80,6 +83,8 @@ enum Done {
     Counted(Vec<Turn>),
     /// What is on the clipboard was asked for.
     Pasted(Option<Clip>),
+    /// How a line may go on; nothing: another line was asked about since.
+    Offered(Option<(String, Vec<Offer>)>),
     /// Another process waits to take the session over; `None`: there is nothing to take over.
     HandedOver(Result<Option<u32>>),
 }
@@ -112,6 +117,8 @@ struct Chat<'a> {
     open: Option<Open<'a>>,
     /// The MCP servers of the session.
     servers: Option<Arc<dyn Servers>>,
+    /// Gives up what the servers are asked about a line.
+    looking_up: CancellationToken,
     /// What the model's commands can reach.
     sandbox: Option<SandboxSettings>,
     asked: FuturesUnordered<Asking>,
@@ -173,6 +180,7 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
         settings: None,
         open: None,
         servers: None,
+        looking_up: CancellationToken::new(),
         sandbox: None,
         asked: FuturesUnordered::new(),
         facts: Facts { folder: home_short(&workspace, around), workspace, ..Facts::default() },
@@ -306,6 +314,7 @@ impl Chat<'_> {
             }
             Done::Counted(turns) => return self.terminal.tell(Input::RewindAgain(turns)),
             Done::Pasted(clip) => return self.pasted(clip),
+            Done::Offered(offered) => return self.offered(offered),
             Done::HandedOver(successor) => return self.handed_over(successor),
         };
         match (about, answer) {

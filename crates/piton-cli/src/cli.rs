@@ -1132,6 +1132,9 @@ pub(crate) enum McpCommand {
         /// Call this tool with these arguments, a JSON object
         #[arg(long, num_args = 1..=2, value_names = ["TOOL", "JSON"])]
         call: Vec<String>,
+        /// Accept every form that the server asks you to fill in while the tool runs, with these values, a JSON object
+        #[arg(long, value_name = "JSON", requires = "call")]
+        answer: Option<String>,
         /// Print a JSON object
         #[arg(long)]
         json: bool,

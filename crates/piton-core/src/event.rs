@@ -288,6 +288,15 @@ pub enum Event {
         /// What the server and its client know the task by.
         handle: Value,
     },
+    /// A server asked a model (MCP sampling) while a call of its tool ran. Durable before the server gets the answer.
+    ServerSampled {
+        /// Which call.
+        call: CallId,
+        /// The server.
+        server: String,
+        /// What was asked, and what it used.
+        sampled: Box<Sampled>,
+    },
     /// A call has its one result.
     CallSettled {
         /// Which call.
@@ -785,6 +794,34 @@ pub struct SummaryCall {
     pub prompt: Option<Box<PromptContents>>,
 }
 
+/// A model call that an MCP server asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sampled {
+    /// `provider/model`.
+    pub model: String,
+    /// The prompt, as people are shown it.
+    pub prompt: String,
+    /// What the model replied; empty if it failed or was cut off.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub answer: String,
+    /// Tokens.
+    #[serde(default)]
+    pub usage: Usage,
+    /// What it cost, in millionths of a US dollar, where the price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// The most it can have used, if it may be billed and its usage is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Bound>,
+}
+
+impl Sampled {
+    /// Whether it was or may have been billed.
+    pub fn may_be_billed(&self) -> bool {
+        self.usage.total() > 0 || self.at_most.is_some()
+    }
+}
+
 /// When a snapshot was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -937,6 +974,7 @@ impl Event {
             | Self::CallRequested { .. }
             | Self::Delegated { .. }
             | Self::ServerTask { .. }
+            | Self::ServerSampled { .. }
             | Self::ApprovalAsked { subject: Subject::Elicited { .. }, .. }
             | Self::ApprovalGiven { subject: Subject::Elicited { .. }, .. }
             | Self::GrantsRevoked { .. }
@@ -976,6 +1014,7 @@ impl Event {
                 (*usage, *cost_micros, *at_most)
             }
             Self::MessageCut { at_most, .. } => (Usage::default(), None, *at_most),
+            Self::ServerSampled { sampled, .. } => (sampled.usage, sampled.cost_micros, sampled.at_most),
             Self::CompactionFinished { asked: Some(asked), .. } | Self::CompactionFailed { asked: Some(asked), .. } => {
                 (asked.usage, asked.cost_micros, asked.at_most)
             }
@@ -1001,6 +1040,7 @@ impl Event {
                 | Self::CallStarted { .. }
                 | Self::Delegated { .. }
                 | Self::ServerTask { .. }
+                | Self::ServerSampled { .. }
                 | Self::CallSettled { .. }
         )
     }

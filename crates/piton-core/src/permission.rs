@@ -13,6 +13,7 @@ pub use rule::{NET, NotARule, Rule, Voice};
 
 use crate::call::Access;
 use crate::ids::TimeMs;
+use crate::server_tool;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Component, Path};
@@ -403,6 +404,17 @@ impl Rules {
     pub fn about_hosts(&self) -> Self {
         let is_about = |rule: &&Rule| rule.tool == NET || rule.pattern.is_some() && rule.action != Action::Allow;
         Self(self.0.iter().filter(is_about).cloned().collect())
+    }
+
+    /// What they say about a server that wants to ask a model, by the name of [`server_tool::sampling`]. Only rules with such a name
+    /// count: who lets tools run has not agreed to pay for model calls.
+    pub fn of_sampling(&self, name: &str) -> Option<Action> {
+        let is_about = |rule: &&Rule| rule.tool.starts_with(server_tool::SAMPLING);
+        let about = Self(self.0.iter().filter(is_about).cloned().collect());
+        let (accesses, reach) = ([Access::Use(name.to_owned())], Reach::default());
+        let judged =
+            about.judge(&Ask { tool: name, accesses: &accesses, workspace: "", is_confined: true, reach: &reach });
+        judged.rule.map(|_| judged.action)
     }
 
     /// Whether there are no rules.

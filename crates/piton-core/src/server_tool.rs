@@ -10,6 +10,13 @@ pub const SEARCH: &str = "tool_search";
 pub const CALL: &str = "call_tool";
 /// The tool that reads what a server offers as a resource.
 pub const READ: &str = "read_resource";
+/// How the name begins by which rules are about a server that asks models.
+pub const SAMPLING: &str = "sampling__";
+
+/// The name by which rules are about this server asking models: `sampling__server`.
+pub fn sampling(server: &str) -> String {
+    format!("{SAMPLING}{server}")
+}
 
 /// Whether a name in a list means this tool: the same name, `mcp__server` for all of a server, or a beginning followed by `*`.
 pub fn is_meant(name: &str, tool: &str) -> bool {
@@ -44,9 +51,33 @@ pub fn server_of(tool: &str) -> Option<&str> {
     (!server.is_empty() && !own.is_empty()).then_some(server)
 }
 
+/// The server and the beginning of an address, of a line that ends with a reference to a resource: `@server:uri`.
+pub fn reference(line: &str) -> Option<(&str, &str)> {
+    let last = line.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let (server, uri) = last.strip_prefix('@')?.split_once(':')?;
+    let is_name = !server.is_empty() && server.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    is_name.then_some((server, uri))
+}
+
+/// Whether servers may know how a line goes on that ends at the cursor: it names a prompt (`/mcp__server__prompt words`), or ends with
+/// a reference.
+pub fn is_about_servers(line: &str) -> bool {
+    line.strip_prefix('/').is_some_and(|words| words.starts_with(PREFIX)) || reference(line).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_lines_about_servers_are_theirs() {
+        for line in ["/mcp__", "/mcp__db__explain us", "see @db:db://ta", "@db:"] {
+            assert!(is_about_servers(line), "{line}");
+        }
+        for line in ["", "/model", "/mcp", "@src/lib.rs", "mail me@db:x", "@a/b:c", "@db:x and"] {
+            assert!(!is_about_servers(line), "{line}");
+        }
+    }
 
     #[test]
     fn a_name_means_a_tool_a_server_or_what_begins_so() {

@@ -937,6 +937,7 @@ impl Phase {
             | Event::CallStarted { .. }
             | Event::Delegated { .. }
             | Event::ServerTask { .. }
+            | Event::ServerSampled { .. }
             | Event::CallSettled { .. }
             | Event::TaskEnded { .. }
             | Event::UserRan { .. }

@@ -213,6 +213,7 @@ fn scoped(
 /// Settings of which only this model and the room for snapshots are said.
 fn bare_of(model: Arc<dyn Model>, config: &Config, machine: &Machine, workspace: &Path) -> Settings {
     let mut settings = bare::settings(model, machine, workspace);
+    settings.is_traced = config.otel.collector(|name| machine.var(name).map(str::to_owned)).is_some();
     if let Some((snapshots, most)) = settings.snapshots.as_mut().and_then(Arc::get_mut).zip(config.undo.max_bytes()) {
         snapshots.set_most_bytes(most);
     }

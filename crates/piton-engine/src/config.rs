@@ -580,6 +580,19 @@ pub struct OtelTable {
     pub headers: BTreeMap<String, String>,
 }
 
+impl OtelTable {
+    /// Where spans are sent, by the standard's own variables or else by this table; `None`: nowhere.
+    pub fn collector(&self, var: impl Fn(&str) -> Option<String>) -> Option<String> {
+        if var("OTEL_SDK_DISABLED").is_some_and(|said| said.eq_ignore_ascii_case("true")) {
+            return None;
+        }
+        var("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(|| {
+            let base = var("OTEL_EXPORTER_OTLP_ENDPOINT").or_else(|| self.endpoint.clone())?;
+            Some(format!("{}/v1/traces", base.trim_end_matches('/')))
+        })
+    }
+}
+
 /// The `[titles]` table.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

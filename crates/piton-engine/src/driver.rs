@@ -192,7 +192,7 @@ impl Driver {
                     let _ = done.send(());
                 }
                 // No call runs yet.
-                Asked::Record(..) => {}
+                Asked::Record(..) | Asked::Afford(..) => {}
             }
         }
     }
@@ -348,6 +348,9 @@ impl Driver {
             }
             event @ (Event::CompactionFinished { .. } | Event::CompactionFailed { .. }) => {
                 self.askers.compacted(&compacted(event));
+                if let Event::CompactionFinished { .. } = event {
+                    self.offer_used_tools();
+                }
             }
             _ => {}
         }
@@ -372,6 +375,7 @@ impl Driver {
             Event::MessageFinished { .. }
             | Event::MessageCut { .. }
             | Event::ModelFailed { .. }
+            | Event::ServerSampled { .. }
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. } => {
                 kin.uses(session.id(), session.used());

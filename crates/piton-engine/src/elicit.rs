@@ -1,9 +1,10 @@
-//! What MCP servers ask while their tools run: a person answers, where one is there. Question and answer are put on record
-//! together once it is answered: a call that is cut off is interrupted, and its question with it.
+//! What MCP servers ask while their tools run: a person answers, where one is there, or a model does (`sampling.rs`). Question and
+//! answer are put on record together once it is answered: a call that is cut off is interrupted, and its question with it.
 
 use crate::bus::Bus;
 use crate::error::EngineError;
 use crate::inbox::{Asked, WeakInbox};
+use crate::sampling::{ByRule, Prompt, Sampler};
 use crate::settings::Attendance;
 use async_trait::async_trait;
 use piton_core::client::{Want, Wanted};
@@ -13,6 +14,7 @@ use piton_core::ids::CallId;
 use piton_core::inquiry::{self, Inquiry, InquiryOption, InquiryQuestion};
 use piton_core::limits::{INQUIRY_OPTION_CHARS, INQUIRY_OPTIONS, INQUIRY_QUESTIONS, INQUIRY_TEXT_CHARS};
 use piton_core::question::{Decision, Question};
+use piton_core::server_tool;
 use piton_tools::servers::{Elicitation, ElicitationAnswer, ServerClient};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -28,6 +30,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const MOST_QUESTIONS: u32 = 8;
 /// How often a person is asked again whose answer does not fit.
 const ROUNDS: usize = 3;
+/// Model calls that a server may ask for during one call.
+const MOST_SAMPLED: u32 = 32;
 /// The answer by which a person says that they have opened an address.
 const OPENED: &str = "I have opened it";
 /// The other answer.
@@ -35,7 +39,11 @@ const NO: &str = "no";
 
 /// The questions of servers that are open in a session.
 #[derive(Debug, Default)]
-pub(crate) struct Elicitations(Mutex<Vec<Open>>);
+pub(crate) struct Elicitations {
+    open: Mutex<Vec<Open>>,
+    /// Held by the server that asks a model.
+    pub(crate) sampling: Arc<tokio::sync::Mutex<()>>,
+}
 
 #[derive(Debug)]
 struct Open {
@@ -45,7 +53,7 @@ struct Open {
 
 impl Elicitations {
     fn lock(&self) -> MutexGuard<'_, Vec<Open>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes an answer. `shown` names the question that was seen.
@@ -75,9 +83,14 @@ pub(crate) struct CallClient {
     pub(crate) attendance: Attendance,
     /// Cancelled when the call shall stop.
     pub(crate) stop: CancellationToken,
+    /// What servers ask models with; `None`: it is no call of a server's tool.
+    pub(crate) sampler: Option<Arc<Sampler>>,
+    /// Its span, where the session is traced.
+    pub(crate) traceparent: Option<String>,
     /// What the server wanted to know, and how often somebody was asked for it.
     questions: AtomicU32,
     asked: AtomicU32,
+    sampled: AtomicU32,
 }
 
 impl fmt::Debug for CallClient {
@@ -105,7 +118,13 @@ impl CallClient {
         attendance: Attendance,
         stop: CancellationToken,
     ) -> Self {
-        Self { call, bus, open, inbox, attendance, stop, questions: AtomicU32::new(0), asked: AtomicU32::new(0) }
+        let (questions, asked, sampled) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));
+        Self { call, bus, open, inbox, attendance, stop, sampler: None, traceparent: None, questions, asked, sampled }
+    }
+
+    /// The same for a call of a server's tool.
+    pub(crate) fn for_server(self, sampler: Sampler, traceparent: Option<String>) -> Self {
+        Self { sampler: Some(Arc::new(sampler)), traceparent, ..self }
     }
 
     fn is_attended(&self) -> bool {
@@ -212,8 +231,32 @@ impl ServerClient for CallClient {
         })
     }
 
-    async fn sample(&self, _server: &str, _request: Value) -> Result<Value, String> {
-        Err("this client does not ask models for servers".to_owned())
+    async fn sample(&self, server: &str, request: Value) -> Result<Value, String> {
+        let sampler = self.sampler.as_ref().ok_or("no call of a tool of yours is under way")?;
+        if self.sampled.fetch_add(1, Ordering::Relaxed) >= MOST_SAMPLED {
+            return Err(format!("one call of a tool may ask models {MOST_SAMPLED} times"));
+        }
+        let prompt = Prompt::read(&request, &sampler.firewall)?;
+        match sampler.by_rule(server) {
+            ByRule::Allowed => {}
+            ByRule::Denied => return Err("a rule of the user's forbids it".to_owned()),
+            ByRule::Open if !self.is_attended() => {
+                let rule = server_tool::sampling(server);
+                return Err(format!("nobody is there to allow it, and no rule does; the user can allow {rule}"));
+            }
+            ByRule::Open if self.questions.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS => {
+                return Err("the user is not asked more often during one call".to_owned());
+            }
+            ByRule::Open => match self.ask(sampler.question(server, &prompt)).await {
+                Some(decision) if decision.is_yes() => {}
+                _ => return Err("the user declined".to_owned()),
+            },
+        }
+        Arc::clone(sampler).ask(self.call.clone(), server.to_owned(), prompt, self.stop.clone()).await
+    }
+
+    fn traceparent(&self) -> Option<String> {
+        self.traceparent.clone()
     }
 
     async fn task_begun(&self, handle: &Value) -> Result<(), String> {

@@ -8,7 +8,9 @@
 //! This module must not know: what the driver does with a request, and whether a client sits in this process.
 
 use crate::error::{CompactError, EngineError};
+use crate::prompt::CostEstimate;
 use crate::store::StoreError;
+use piton_core::budget::{Bound, Short};
 use piton_core::call::Outcome;
 use piton_core::client::{Accepted, Compacted, Reply, Report, Request};
 use piton_core::event::Event;
@@ -26,12 +28,33 @@ pub(crate) enum Asked {
     Request(Request, Asker),
     /// A call that runs wants this on record, and to know when it is durable.
     Record(Vec<Event>, oneshot::Sender<()>),
+    /// A call that runs wants to ask a model, and to know what the budget leaves for it.
+    Afford(Affordable, oneshot::Sender<Result<Afforded, Short>>),
     /// Leave, without stopping anything, once every client of this process has its answer.
     LeaveWhenAnswered,
     /// Start nothing more, and tell when another process can go on without a loss.
     HandOver(oneshot::Sender<()>),
     /// Stop what runs, and leave.
     Close,
+}
+
+/// A model call that something other than a step wants to make.
+#[derive(Debug)]
+pub(crate) struct Affordable {
+    /// `provider/model`.
+    pub(crate) model: String,
+    pub(crate) estimate: CostEstimate,
+    /// The most tokens that its reply may have.
+    pub(crate) output_tokens: u32,
+}
+
+/// What was reserved for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Afforded {
+    /// The most that it can use.
+    pub(crate) at_most: Bound,
+    /// The most tokens that its reply may have now.
+    pub(crate) output_tokens: u32,
 }
 
 /// A client that asked for something. The driver answers a prompt twice: when it is durable, and when its turn is over.
@@ -131,7 +154,9 @@ impl Requests {
         let unread = std::iter::from_fn(|| self.0.try_recv().ok());
         let asker = |asked| match asked {
             Asked::Request(_, asker) => Some(asker),
-            Asked::Close | Asked::LeaveWhenAnswered | Asked::HandOver(_) | Asked::Record(..) => None,
+            Asked::Close | Asked::LeaveWhenAnswered | Asked::HandOver(_) | Asked::Record(..) | Asked::Afford(..) => {
+                None
+            }
         };
         unread.filter_map(asker).collect()
     }

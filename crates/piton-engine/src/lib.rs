@@ -12,6 +12,7 @@ pub mod skills;
 mod family;
 mod delegate;
 mod elicit;
+mod sampling;
 mod children;
 mod list_file;
 mod tree;

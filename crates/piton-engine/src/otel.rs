@@ -11,7 +11,7 @@
 
 use piton_core::call::Status;
 use piton_core::event::{TitledBy, TurnEnd};
-use piton_core::ids::{Seq, SessionId, TimeMs};
+use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
 use piton_core::story::{Body, Story};
 use piton_core::trace::{
@@ -44,6 +44,17 @@ struct Turn {
     last: Seq,
     model: String,
     end: Option<(TurnEnd, Usage, Option<u64>)>,
+}
+
+/// The span of a call, in the form of the header `traceparent`: whoever does its work can add spans below it.
+pub fn traceparent(session: &SessionId, turn: u32, call: &CallId) -> String {
+    let ids = Ids { session, turn };
+    format!("00-{}-{}-01", ids.trace(), ids.span(&of_call(call)))
+}
+
+/// What the span of a call is called among those of its turn.
+fn of_call(call: &CallId) -> String {
+    format!("tool {call}")
 }
 
 /// The body of an `ExportTraceServiceRequest` with every turn of which something happened at this position of the journal
@@ -255,7 +266,7 @@ fn named(title: &TitleTrace, ids: &Ids<'_>) -> Value {
 
 fn tool(call: &CallTrace, step: &StepTrace, ids: &Ids<'_>) -> Option<Value> {
     let began_ms = call.started_ms?;
-    let (what, name) = (format!("tool {}", call.call), format!("execute_tool {}", call.tool));
+    let (what, name) = (of_call(&call.call), format!("execute_tool {}", call.tool));
     let mut span = ids.below(&what, &name, INTERNAL, began_ms, began_ms.saturating_add(call.took_ms));
     let mut attributes = vec![
         text("gen_ai.operation.name", "execute_tool"),

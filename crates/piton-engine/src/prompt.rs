@@ -79,16 +79,7 @@ impl Prompts {
             output_tokens: frame.max_output_tokens.or(model.limits().max_output_tokens),
             rates: price.map(|price| WorstRates { input: price.dearest_input(), output: price.output }),
         };
-        let own = call.leave(&session.policy().budget, &session.used());
-        let decide = |budget: &Budget, used: &Used| match stricter(own, call.leave(budget, used)) {
-            Leave::Free => {
-                let at_most = call.at_most(call.longest_reply());
-                (at_most, Ok((at_most, frame.max_output_tokens)))
-            }
-            Leave::Capped(most) => (call.at_most(most), Ok((call.at_most(most), Some(most)))),
-            Leave::Short(short) => (Bound::default(), Err(short)),
-        };
-        match kin.reserve(session.id(), session.used(), &session.policy().budget, decide) {
+        match reserve(&call, frame.max_output_tokens, session, kin) {
             Ok((at_most, most)) => {
                 self.call = Some(Asked { segments, at_most });
                 Permit::Granted(most)
@@ -180,6 +171,26 @@ impl Prompts {
         }
         std::iter::once(first).chain(self.messages.iter().map(|(_, segment)| *segment)).collect()
     }
+}
+
+/// Reserves the most that a call can use, if the session's budget and that of its family cover it. Answers that, and how many tokens
+/// the reply may have: `wanted`, unless the budget covers less.
+pub(crate) fn reserve(
+    call: &UpcomingCall<'_>,
+    wanted: Option<u32>,
+    session: &State,
+    kin: &Kin,
+) -> Result<(Bound, Option<u32>), Short> {
+    let own = call.leave(&session.policy().budget, &session.used());
+    let decide = |budget: &Budget, used: &Used| match stricter(own, call.leave(budget, used)) {
+        Leave::Free => {
+            let at_most = call.at_most(call.longest_reply());
+            (at_most, Ok((at_most, wanted)))
+        }
+        Leave::Capped(most) => (call.at_most(most), Ok((call.at_most(most), Some(most)))),
+        Leave::Short(short) => (Bound::default(), Err(short)),
+    };
+    kin.reserve(session.id(), session.used(), &session.policy().budget, decide)
 }
 
 /// What a request that is like no other, and has no tools, can cost at its worst.

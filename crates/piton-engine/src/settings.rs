@@ -135,6 +135,8 @@ pub struct Settings {
     pub effort: Option<Effort>,
     /// Opens the models that a client switches the session to; without it, the session keeps these.
     pub model_source: Option<Arc<dyn ModelSource>>,
+    /// Whether turns are sent to an OpenTelemetry collector: then MCP servers are told the span of each call.
+    pub is_traced: bool,
 }
 
 /// What to restore when another agent takes over a session.
@@ -304,6 +306,7 @@ impl Settings {
             standing: None,
             effort: None,
             model_source: None,
+            is_traced: false,
         }
     }
 

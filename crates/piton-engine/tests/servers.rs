@@ -4,16 +4,21 @@
 
 mod support;
 
-use crate::support::{Home, call, cassette, says};
+use crate::support::{Home, call, cassette, recorded, says};
 use piton_core::call::Status;
-use piton_core::client::{Published, Wanted};
-use piton_core::event::{Event, GivenKind, Subject};
-use piton_core::question::Decision;
+use piton_core::client::{Compact, Published, Wanted};
+use piton_core::event::{Event, GivenKind, Sampled, Subject};
+use piton_core::model::Request;
+use piton_core::permission::Action;
+use piton_core::question::{Decision, QuestionBlock};
 use piton_engine::engine::{Attendance, Settings};
+use piton_models::model::{Model, ModelLimits, ModelStream, Price};
+use piton_models::recorded::Recorded;
 use piton_testkit::servers::{Part, PlayedServers};
 use piton_tools::servers::Elicitation;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
 
 fn with(servers: &Arc<PlayedServers>, lines: &[Value]) -> Settings {
     let mut settings = cassette(lines);
@@ -77,10 +82,14 @@ async fn the_handle_of_a_task_is_on_record_before_it_is_asked_for() {
 
 /// What a call that asks a person comes to, where they decide so; and what is on record of it.
 async fn asked(elicitation: Elicitation, decision: Option<Decision>) -> (String, Vec<Event>, Option<Wanted>) {
-    let home = Home::new();
     let servers = PlayedServers::new([Part::ready("db", ["query"])]);
     servers.ask(elicitation);
-    let mut settings = with(&servers, &[call("mcp__db__query", &json!({})), says("done")]);
+    decided(with(&servers, &[call("mcp__db__query", &json!({})), says("done")]), decision).await
+}
+
+/// What the one call of a session comes to, in which a person answers every question so.
+async fn decided(mut settings: Settings, decision: Option<Decision>) -> (String, Vec<Event>, Option<Wanted>) {
+    let home = Home::new();
     if decision.is_some() {
         settings.attendance = Attendance::Attended;
     }
@@ -171,4 +180,190 @@ async fn where_nobody_is_what_a_server_asks_is_declined() {
     let (text, events, _) = asked(Elicitation::Form { message: "Sure?".into(), schema }, None).await;
     assert!(text.ends_with("Nobody was there."), "{text}");
     assert!(!events.iter().any(|event| matches!(event, Event::ApprovalAsked { .. })), "{events:?}");
+}
+
+/// A session whose server asks a model during its call, by these rules.
+fn sampling(request: &Value, rules: &[(&str, Action)]) -> Settings {
+    let servers = PlayedServers::new([Part::ready("db", ["query"])]);
+    servers.sample(request.clone());
+    let mut settings = with(&servers, &[]);
+    settings.model = Arc::new(Watched::new(&[used(call("mcp__db__query", &json!({}))), used(says("done"))]));
+    rules.iter().for_each(|(rule, action)| settings.policy.permission.push(*rule, *action));
+    settings
+}
+
+/// The same reply, whose tokens the provider has counted.
+fn used(mut reply: Value) -> Value {
+    reply["usage"] = json!({"input_tokens": 100, "output_tokens": 10});
+    reply
+}
+
+fn prompt(text: &str) -> Value {
+    let content = json!({"type": "text", "text": text});
+    json!({"systemPrompt": "Be short.", "messages": [{"role": "user", "content": content}], "maxTokens": 50})
+}
+
+fn sampled(events: &[Event]) -> Vec<&Sampled> {
+    let all = events.iter().filter_map(|event| match event {
+        Event::ServerSampled { sampled, .. } => Some(&**sampled),
+        _ => None,
+    });
+    all.collect()
+}
+
+#[tokio::test]
+async fn a_server_asks_a_model_once_a_person_has_read_what() {
+    let (text, events, wanted) = decided(sampling(&prompt("How much?"), &[]), Some(Decision::Approve)).await;
+    assert!(text.ends_with("The model said \"forty-two\"."), "{text}");
+    let wanted = wanted.unwrap();
+    let question = wanted.question().unwrap();
+    assert_eq!(question.title, "Let the server db ask recorded/cassette this?");
+    let QuestionBlock::Text { text } = &question.body[0] else { panic!("{question:?}") };
+    assert_eq!(text, "system:\nBe short.\n\nuser:\nHow much?");
+    let [one] = sampled(&events)[..] else { panic!("{events:?}") };
+    assert_eq!(
+        (one.prompt.as_str(), one.answer.as_str(), one.model.as_str()),
+        (text.as_str(), "forty-two", "recorded/cassette")
+    );
+    let spent = |event: &Event| match event {
+        Event::TurnEnded { spent, .. } => Some(spent.usage.total()),
+        _ => None,
+    };
+    let replies: u64 = events
+        .iter()
+        .filter_map(
+            |event| if let Event::MessageFinished { reply, .. } = event { Some(reply.usage.total()) } else { None },
+        )
+        .sum();
+    assert!(one.usage.total() > 0);
+    assert_eq!(events.iter().find_map(spent), Some(replies + one.usage.total()), "the turn pays for it");
+
+    let (text, events, _) = decided(sampling(&prompt("How much?"), &[]), Some(Decision::Deny(None))).await;
+    assert!(text.ends_with("No model was asked: the user declined.") && sampled(&events).is_empty(), "{text}");
+}
+
+#[tokio::test]
+async fn without_a_person_only_a_rule_for_sampling_lets_a_server_ask_a_model() {
+    use Action::{Allow, Deny};
+    for rules in [&[][..], &[("*", Allow)], &[("mcp__db", Allow)], &[("sampling__other", Allow)]] {
+        let (text, events, _) = decided(sampling(&prompt("x"), rules), None).await;
+        assert!(text.contains("the user can allow sampling__db") && sampled(&events).is_empty(), "{rules:?}: {text}");
+    }
+    for rules in [&[("sampling__db", Allow)][..], &[("sampling__*", Allow)]] {
+        let (text, events, _) = decided(sampling(&prompt("x"), rules), None).await;
+        assert!(text.contains("forty-two") && sampled(&events).len() == 1, "{rules:?}: {text}");
+    }
+    let rules = [("sampling__*", Allow), ("sampling__db", Deny)];
+    let (text, ..) = decided(sampling(&prompt("x"), &rules), None).await;
+    assert!(text.ends_with("No model was asked: a rule of the user's forbids it."), "{text}");
+}
+
+#[tokio::test]
+async fn what_a_server_asks_a_model_is_paid_from_the_budget_or_not_asked() {
+    let mut settings = sampling(&prompt(&"word ".repeat(12_000)), &[("sampling__db", Action::Allow)]);
+    settings.policy.budget.tokens = Some(14_000);
+    let (text, events, _) = decided(settings, None).await;
+    assert!(text.contains("the user's budget does not cover it: the next call can need"), "{text}");
+    assert!(sampled(&events).is_empty());
+}
+
+#[tokio::test]
+async fn what_a_model_may_have_used_counts_even_if_the_call_is_stopped() {
+    let (home, asked) = (Home::new(), Arc::new(Notify::new()));
+    let mut settings = sampling(&prompt("How much?"), &[("sampling__db", Action::Allow)]);
+    let lines = [used(call("mcp__db__query", &json!({})))];
+    settings.model = Arc::new(Watched { falls_silent: Some(Arc::clone(&asked)), ..Watched::new(&lines) });
+    let session = home.create(settings).await;
+    let stop = async {
+        asked.notified().await;
+        session.cancel().await
+    };
+    let (report, stopped) = tokio::join!(session.prompt("go"), stop);
+    assert!(report.is_ok() && stopped.is_ok(), "{report:?} {stopped:?}");
+    let events: Vec<Event> = session.records().await.unwrap().into_iter().map(|record| record.event).collect();
+    session.close().await;
+    let [one] = sampled(&events)[..] else { panic!("{events:?}") };
+    assert!(one.answer.is_empty() && one.at_most.is_some_and(|most| most.tokens > 50), "{one:?}");
+}
+
+#[tokio::test]
+async fn a_server_asks_a_model_for_text_alone_and_not_for_too_much() {
+    let picture =
+        json!({"messages": [{"role": "user", "content": {"type": "image", "data": "x", "mimeType": "image/png"}}]});
+    let tools = json!({"messages": prompt("x")["messages"], "tools": [{"name": "t"}]});
+    for (request, why) in [
+        (picture, "only text can be sampled here"),
+        (tools, "this client samples without tools"),
+        (prompt(&"x".repeat(70_000)), "at most 65536 bytes"),
+        (json!({}), "a prompt has messages"),
+    ] {
+        let (text, events, _) = decided(sampling(&request, &[("sampling__db", Action::Allow)]), None).await;
+        assert!(text.contains(why) && sampled(&events).is_empty(), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_session_has_used_of_servers_is_offered_after_a_compaction_and_not_before() {
+    let home = Home::new();
+    let servers = PlayedServers::new([Part::ready("db", ["query", "drop"])]);
+    let long = |word: &str| says(&word.repeat(400));
+    let lines = [call("mcp__db__query", &json!({})), long("one "), long("two "), long("three "), says("a summary")];
+    let model = Arc::new(Watched::new(&lines));
+    let mut settings = with(&servers, &[]);
+    settings.model = model.clone();
+    let session = home.create(settings).await;
+    for prompt in ["first", "second", "third"] {
+        session.prompt(prompt).await.unwrap();
+    }
+    session.compact(Compact::about(None)).await.unwrap();
+    session.prompt("go on").await.unwrap();
+    session.close().await;
+    let asked = model.tools.lock().unwrap().clone();
+    let has = |tools: &Vec<String>, name: &str| tools.iter().any(|tool| tool == name);
+    assert!(!has(&asked[0], "mcp__db__query") && asked[..4].iter().all(|tools| *tools == asked[0]), "{asked:?}");
+    let last = asked.last().unwrap();
+    assert!(has(last, "mcp__db__query") && !has(last, "mcp__db__drop"), "{last:?}");
+}
+
+/// A model that remembers which tools it was offered, and has another answer where it was offered none.
+struct Watched {
+    model: Recorded,
+    without_tools: Recorded,
+    tools: Mutex<Vec<Vec<String>>>,
+    /// Told when it is asked without tools. It says nothing then.
+    falls_silent: Option<Arc<Notify>>,
+}
+
+impl Watched {
+    fn new(lines: &[Value]) -> Self {
+        let without_tools = recorded(&[used(says("forty-two"))]);
+        Self { model: recorded(lines), without_tools, tools: Mutex::default(), falls_silent: None }
+    }
+}
+
+impl Model for Watched {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn limits(&self) -> ModelLimits {
+        self.model.limits()
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.model.price()
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        match &self.falls_silent {
+            Some(asked) if request.tools.is_empty() => {
+                asked.notify_one();
+                return Box::pin(futures_util::stream::pending());
+            }
+            None if request.tools.is_empty() => return self.without_tools.stream(request),
+            _ => {}
+        }
+        self.tools.lock().unwrap().push(request.tools.iter().map(|tool| tool.name.clone()).collect());
+        self.model.stream(request)
+    }
 }

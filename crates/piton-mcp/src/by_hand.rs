@@ -4,8 +4,11 @@ use crate::client::Client;
 use crate::entry::Entry;
 use crate::keep::Era;
 use crate::surroundings::Surroundings;
+use async_trait::async_trait;
 use piton_core::call::Outcome;
-use piton_tools::servers::{Server, ServerCall, ServerContext, Servers as _};
+use piton_tools::servers::{
+    Elicitation, ElicitationAnswer, NoClient, Server, ServerCall, ServerClient, ServerContext, Servers as _,
+};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -24,6 +27,28 @@ pub struct Report {
     pub took: Duration,
     /// Why it is not.
     pub error: Option<String>,
+}
+
+/// Someone who accepts every form with the same values, and declines everything else that a server asks.
+#[derive(Debug)]
+pub struct Answering(pub Value);
+
+#[async_trait]
+impl ServerClient for Answering {
+    async fn elicit(&self, server: &str, elicitation: Elicitation) -> Option<ElicitationAnswer> {
+        match elicitation {
+            Elicitation::Form { .. } => Some(ElicitationAnswer::Accept(self.0.clone())),
+            Elicitation::Url { .. } => NoClient.elicit(server, elicitation).await,
+        }
+    }
+
+    async fn sample(&self, server: &str, request: Value) -> Result<Value, String> {
+        NoClient.sample(server, request).await
+    }
+
+    async fn task_begun(&self, handle: &Value) -> Result<(), String> {
+        NoClient.task_begun(handle).await
+    }
 }
 
 /// Starts a server, lists what it offers, and closes it again.

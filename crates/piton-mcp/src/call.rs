@@ -14,7 +14,7 @@ use piton_tools::tool::interrupted;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelTaskParams, CancelTaskRequest, CancelledNotificationParam,
     ClientRequest, DetailedTask, ErrorData, GetTaskParams, GetTaskRequest, InputRequest, InputRequests, InputResponses,
-    ServerResult, TaskPayload, UpdateTaskParams, UpdateTaskRequest,
+    RequestMetaObject, ServerResult, TaskPayload, UpdateTaskParams, UpdateTaskRequest,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::{Map, Value, json};
@@ -45,6 +45,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) host: &'a Host,
     pub(crate) timeout: Duration,
     pub(crate) cancel: &'a CancellationToken,
+    /// Its place in a trace, where it has one.
+    pub(crate) traceparent: Option<&'a str>,
 }
 
 impl Asking<'_> {
@@ -54,7 +56,12 @@ impl Asking<'_> {
         request: ClientRequest,
         under_way: Option<&UnderWay>,
     ) -> Result<ServerResult, Failure> {
-        let options = PeerRequestOptions::with_timeout(self.timeout).reset_timeout_on_progress();
+        let mut options = PeerRequestOptions::with_timeout(self.timeout).reset_timeout_on_progress();
+        if let Some(traceparent) = self.traceparent {
+            let mut meta = RequestMetaObject::default();
+            meta.set_traceparent(traceparent);
+            options = options.with_meta(meta);
+        }
         let handle = self.peer.send_request_with_option(request, options).await.map_err(Failure::Service)?;
         let id = handle.id.clone();
         if let Some(under_way) = under_way {

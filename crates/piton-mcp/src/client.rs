@@ -127,7 +127,8 @@ impl Client {
             return refused;
         }
         let under_way = managed.calls.begin(Arc::clone(&cx.client), cx.output.clone());
-        let asking = asking(&link, managed, &cx.cancel);
+        let traceparent = cx.client.traceparent();
+        let asking = Asking { traceparent: traceparent.as_deref(), ..asking(&link, managed, &cx.cancel) };
         match call::call(&asking, call, cx, &under_way).await {
             Called::Result(result) => self.finished(managed, call, &result),
             Called::Ended(outcome) => outcome,
@@ -219,7 +220,7 @@ impl Client {
 }
 
 fn asking<'a>(link: &'a Link, managed: &Managed, cancel: &'a CancellationToken) -> Asking<'a> {
-    Asking { peer: &link.peer, host: &link.host, timeout: managed.entry.call_timeout, cancel }
+    Asking { peer: &link.peer, host: &link.host, timeout: managed.entry.call_timeout, cancel, traceparent: None }
 }
 
 #[async_trait]
@@ -305,10 +306,11 @@ impl Servers for Client {
             Completed::Template(server, template) => (server, Reference::for_resource(template)),
         };
         // Nobody waits for a server while typing.
-        let Some(link) = self.managed(&server).ok().and_then(|managed| managed.link()) else { return Vec::new() };
+        let Ok(managed) = self.managed(&server) else { return Vec::new() };
+        let Some(link) = managed.link() else { return Vec::new() };
         let params = CompleteRequestParams::new(of, ArgumentInfo::new(argument, beginning));
         let never = CancellationToken::new();
-        let asking = Asking { peer: &link.peer, host: &link.host, timeout: COMPLETION_TIMEOUT, cancel: &never };
+        let asking = Asking { timeout: COMPLETION_TIMEOUT, ..asking(&link, managed, &never) };
         match asking.ask(ClientRequest::CompleteRequest(CompleteRequest::new(params)), None).await {
             Ok(ServerResult::CompleteResult(result)) => {
                 let values = result.completion.values.into_iter().take(MOST_COMPLETIONS);

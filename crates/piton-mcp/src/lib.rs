@@ -26,7 +26,7 @@ mod guard;
 mod login;
 mod tokens;
 
-pub use by_hand::{Report, call, test};
+pub use by_hand::{Answering, Report, call, test};
 pub use client::Client;
 pub use entry::Entry;
 pub use keep::Era;

@@ -42,6 +42,17 @@ async fn one_that_answers_twice_and_for_others_is_heard_once() {
 }
 
 #[tokio::test]
+async fn an_answer_that_comes_too_late_is_none_to_the_next_call() {
+    let place = Place::new();
+    let mut entry = python("s", "hostile.py", &["answers_late"]);
+    entry.call_timeout = Duration::from_secs(5);
+    let client = place.client([entry]);
+    assert_eq!(place.call(&client, "s", "echo", "late").await.status, Status::TimedOut);
+    assert_eq!(place.call(&client, "s", "echo", "now").await.text, "echo now");
+    client.close().await;
+}
+
+#[tokio::test]
 async fn an_answer_that_is_no_result_is_named() {
     let place = Place::new();
     let client = place.client([python("s", "hostile.py", &["no_result"])]);

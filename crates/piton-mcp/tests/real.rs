@@ -23,31 +23,22 @@ const SERVERS: [&str; 3] = ["everything", "filesystem", "memory"];
 
 /// A program's run, which must succeed. It sees all of our environment: npm is told there how to reach its registry.
 #[expect(clippy::disallowed_methods, reason = "npm finds its settings there")]
-fn run(argv: &[&str], cwd: &Path) {
+fn run(argv: &[String]) {
     let env = Env::new(std::env::vars_os().collect());
-    let spawn = Spawn::new(argv.iter().copied(), &env, cwd, Confinement::User);
+    let spawn = Spawn::new(argv, &env, "/", Confinement::User);
     let output = spawn.start(Group::Ours, Streams::caught()).unwrap().wait_with_output().unwrap();
     assert!(output.status.success(), "{argv:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The program of a server, installed if need be. Several test processes may want that at once.
+/// The program of a server, which is installed once.
 fn program(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let folder = target.join(format!("mcp-servers-{VERSION}"));
-        let lock = std::fs::File::create(target.join("mcp-servers.lock")).unwrap();
-        lock.lock().unwrap();
-        if !folder.is_dir() {
-            let made = target.join("mcp-servers.new");
-            let _ = std::fs::remove_dir_all(&made);
-            std::fs::create_dir_all(&made).unwrap();
-            let packages = SERVERS.map(|name| format!("@modelcontextprotocol/server-{name}@{VERSION}"));
-            let mut argv = vec!["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", "."];
-            argv.extend(packages.iter().map(String::as_str));
-            run(&argv, &made);
-            std::fs::rename(&made, &folder).unwrap();
-        }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mcp-servers-{VERSION}"));
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/npm.sh").to_owned();
+        let packages = SERVERS.map(|name| format!("@modelcontextprotocol/server-{name}@{VERSION}"));
+        let argv = ["sh".to_owned(), script, folder.display().to_string()].into_iter().chain(packages);
+        run(&argv.collect::<Vec<_>>());
         folder
     });
     folder.join("node_modules/.bin").join(format!("mcp-server-{name}"))

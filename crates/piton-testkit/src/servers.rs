@@ -95,6 +95,8 @@ pub struct PlayedServers {
     log: Mutex<Vec<String>>,
     /// What their tools ask a person for before they answer.
     asks: Mutex<Option<Elicitation>>,
+    /// What they ask a model for.
+    samples: Mutex<Option<Value>>,
 }
 
 impl PlayedServers {
@@ -102,7 +104,13 @@ impl PlayedServers {
     pub fn new(parts: impl IntoIterator<Item = Part>) -> Arc<Self> {
         let parts = parts.into_iter().map(|part| (part.name.clone(), (part, ServerState::Known))).collect();
         let (changes, _) = watch::channel(0);
-        Arc::new(Self { parts: Mutex::new(parts), changes, log: Mutex::default(), asks: Mutex::default() })
+        Arc::new(Self {
+            parts: Mutex::new(parts),
+            changes,
+            log: Mutex::default(),
+            asks: Mutex::default(),
+            samples: Mutex::default(),
+        })
     }
 
     /// All that was asked of them, in order: `start`, `call db query {…}`, `close`, …
@@ -121,6 +129,11 @@ impl PlayedServers {
     /// From here on every call asks this first.
     pub fn ask(&self, elicitation: Elicitation) {
         *lock(&self.asks) = Some(elicitation);
+    }
+
+    /// From here on every call has a model asked this first, and says what the answer is.
+    pub fn sample(&self, request: Value) {
+        *lock(&self.samples) = Some(request);
     }
 
     fn note(&self, what: impl Into<String>) {
@@ -213,6 +226,14 @@ impl Servers for PlayedServers {
                 None => " Nobody was there.".to_owned(),
             },
             None => String::new(),
+        };
+        let samples = lock(&self.samples).clone();
+        let answer = match samples {
+            Some(request) => match cx.client.sample(&server, request).await {
+                Ok(message) => format!("{answer} The model said {}.", message["content"]["text"]),
+                Err(why) => format!("{answer} No model was asked: {why}."),
+            },
+            None => answer,
         };
         if tool == "hang" {
             cx.cancel.cancelled().await;

@@ -16,7 +16,7 @@ mod shorten;
 
 pub use self::call::OneTool;
 pub use self::catalogue::{News, Told};
-pub use self::listing::{described, stands_in_frame};
+pub use self::listing::{described, fitting, stands_in_frame};
 pub use self::resource::ReadResource;
 pub use self::search::Search;
 

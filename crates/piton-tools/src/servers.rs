@@ -185,6 +185,11 @@ pub trait ServerClient: Debug + Send + Sync {
     /// Asks a model, after a person or a rule has allowed it. The error is told to the server.
     async fn sample(&self, server: &str, request: Value) -> Result<Value, String>;
 
+    /// The call in the trace that its session is sent as, in the form of the header `traceparent`; `None`: it is sent nowhere.
+    fn traceparent(&self) -> Option<String> {
+        None
+    }
+
     /// Records the handle of a task before it is polled, so that a later process can go on polling it.
     async fn task_begun(&self, handle: &Value) -> Result<(), String>;
 }

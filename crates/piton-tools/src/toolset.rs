@@ -10,7 +10,7 @@ use crate::grep::Grep;
 use crate::list::List;
 use crate::patch::ApplyPatch;
 use crate::read::Read;
-use crate::server_tools::{self, Call, ReadResource, Search, Told, called, own_input, stands_in_frame};
+use crate::server_tools::{self, Call, ReadResource, Search, Told, called, fitting, own_input, stands_in_frame};
 use crate::servers::{Pin, Servers};
 use crate::tasks::{BashKill, BashOutput};
 use crate::todo::Todo;
@@ -91,6 +91,16 @@ impl ToolSet {
             .with(Arc::new(ReadResource::new(Arc::clone(&servers))));
         let all = of_servers.fold(own, |tools, tool| tools.with(Arc::new(tool)));
         Self { servers: Some((servers, Told::at_start(&known))), ..all }
+    }
+
+    /// These tools, and of the tools of servers those that are named, known and accepted, as far as there is room. They are declared
+    /// from here on.
+    #[must_use]
+    pub fn with_used<'n>(self, names: impl Iterator<Item = &'n str>) -> Self {
+        let Some(servers) = self.servers().map(Arc::clone) else { return self };
+        let fitting = fitting(names, &servers.servers(), |name| self.specs.iter().any(|spec| spec.name == name));
+        let tools = fitting.iter().filter_map(|name| server_tools::tool(name, &servers));
+        tools.fold(self, |all, tool| all.with(Arc::new(tool)))
     }
 
     /// What the first request says of them.

@@ -105,6 +105,8 @@ pub enum Input {
     History(Vec<Entry>),
     /// Commands beside Piton's own.
     Commands(Vec<Command>),
+    /// What the last word of this line may become. It is no news if the person has typed on.
+    Offers(String, Vec<Item>),
     /// What the session has cost so far, in millionths of a dollar: not all of its past is told.
     Spent(Option<u64>),
     /// Sessions that a prompt may refer to, each by its id.
@@ -188,6 +190,8 @@ pub enum Effect {
         /// What the model said last, to be read beside it.
         beside: String,
     },
+    /// Tell what this line, which ends at the cursor, may go on with, by [`Input::Offers`].
+    LookUp(String),
     /// Open the plan that is asked about in the person's editor.
     EditPlan(Subject, String),
     /// Put in what is on the clipboard.
@@ -462,7 +466,8 @@ impl Face {
             Input::PlanEdited(subject, text) => return self.plan_edited(&subject, &text),
             Input::Edited(text) => self.prompt.set(text.trim_end_matches('\n')),
             Input::History(entries) => self.history.extend(entries),
-            Input::Commands(commands) => self.add_commands(commands),
+            Input::Offers(line, items) => self.take_offers(&line, items),
+            Input::Commands(commands) => return self.add_commands(commands),
             Input::Spent(cost_micros) => self.transcript.spent(cost_micros),
             Input::Sessions(sessions) => self.sessions = sessions,
             Input::Status(lines) => self.status_lines = lines,
@@ -474,12 +479,10 @@ impl Face {
         Vec::new()
     }
 
-    fn add_commands(&mut self, commands: Vec<Command>) {
+    fn add_commands(&mut self, commands: Vec<Command>) -> Vec<Effect> {
         self.commands.extend(commands);
         // What is typed already may mean one of them.
-        if self.menu.needle.starts_with('/') {
-            self.offer();
-        }
+        if self.menu.needle.starts_with('/') { self.offer() } else { Vec::new() }
     }
 
     fn hear(&mut self, published: &Published) {

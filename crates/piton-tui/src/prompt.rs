@@ -269,6 +269,11 @@ impl Prompt {
         (range.clone(), &self.text.text()[range])
     }
 
+    /// All of the text before the cursor.
+    pub fn before_cursor(&self) -> String {
+        self.text.text()[..self.cursor].to_owned()
+    }
+
     /// All rows for a terminal that gives so many columns, and the cursor as row and column.
     pub fn lines(&self, columns: usize, theme: &Theme) -> (Vec<Line<'static>>, (usize, usize)) {
         let window = self.window(columns, usize::MAX, theme);

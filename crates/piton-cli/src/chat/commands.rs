@@ -146,7 +146,7 @@ impl Chat<'_> {
             Ok(scope) => scope,
             Err(error) => return self.fail(&error.context("the commands cannot be looked up")),
         };
-        match commands::is_there(name, &scope) {
+        match commands::is_there(name, &scope, &self.wishes.mcp_config) {
             Ok(()) => self.say(Prompt { command: Some(name.to_owned()), ..Prompt::new(words) }).await,
             Err(error) => self.warn(format!("/{name}: {error}")),
         }

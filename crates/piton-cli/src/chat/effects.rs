@@ -38,6 +38,7 @@ impl Chat<'_> {
             Effect::EditPlan(subject, text) => self.edit(text, String::new(), Some(subject)),
             Effect::Rewind { turns, scope } => self.plan(Direction::Undo, turns, scope),
             Effect::Session(deed) => self.session_deed(deed).await,
+            Effect::LookUp(line) => self.look_up(line),
             Effect::Paste => self.paste(),
             Effect::Review(source) => self.review_again(source).await,
             Effect::TakeBackHunk(source, hunk) => self.take_back_hunk(source, hunk).await,

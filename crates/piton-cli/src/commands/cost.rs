@@ -7,12 +7,12 @@ use piton_core::budget::Bound;
 use piton_core::budget::dollars;
 use piton_core::cache::{Miss, Reading};
 use piton_core::call::{Delegated, Outcome};
-use piton_core::event::{Record, TitledBy};
+use piton_core::event::{Record, Sampled, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId};
 use piton_core::message::Usage;
 use piton_core::prompt::SegmentKind;
 use piton_core::story::{
-    Block, Body, CallStage, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story,
+    Block, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story,
 };
 use piton_engine::engine::{Engine, Handle};
 use serde::Serialize;
@@ -56,6 +56,9 @@ struct Turn {
     /// What was used for calls that subagents answered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subagents: Vec<Subagent>,
+    /// What model calls used that MCP servers asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sampled: Vec<SampledCall>,
 }
 
 /// What a subagent used for one call.
@@ -66,6 +69,17 @@ struct Subagent {
     session: SessionId,
     /// The agent and its work, in a line.
     title: String,
+    #[serde(flatten)]
+    sum: Sum,
+}
+
+/// A model call that an MCP server asked for.
+#[derive(Debug, Serialize)]
+struct SampledCall {
+    seq: Seq,
+    call: CallId,
+    tool: String,
+    model: String,
     #[serde(flatten)]
     sum: Sum,
 }
@@ -182,10 +196,12 @@ impl Bill {
                         sum: Sum::default(),
                         calls: Vec::new(),
                         subagents: Vec::new(),
+                        sampled: Vec::new(),
                     });
                 }
                 Body::Model(model) => bill.add_reply(block.seq, model, cache),
                 Body::Call(call) => {
+                    call.sampled.iter().for_each(|sampled| bill.add_sampled(block.changed_seq, call, sampled));
                     if let CallStage::Settled(outcome) = &call.stage {
                         bill.add_subagent(block.changed_seq, (&call.call, &call.about), outcome);
                     }
@@ -248,6 +264,16 @@ impl Bill {
         }
     }
 
+    fn add_sampled(&mut self, seq: Seq, of: &CallBlock, sampled: &Sampled) {
+        let sum = Sum::of(&sampled.usage, sampled.cost_micros, sampled.at_most);
+        self.count(&sampled.model, &sum);
+        if let Some(turn) = self.turns.last_mut() {
+            turn.sum.add(&sum);
+            let (call, tool, model) = (of.call.clone(), of.tool.clone(), sampled.model.clone());
+            turn.sampled.push(SampledCall { seq, call, tool, model, sum });
+        }
+    }
+
     fn count(&mut self, model: &str, sum: &Sum) {
         self.sum.add(sum);
         match self.models.iter_mut().find(|known| known.model == model) {
@@ -272,6 +298,9 @@ impl Bill {
         for turn in &self.turns {
             text.push_str(&format!("turn {:<3} {}\n", turn.turn, turn.sum.words()));
             turn.calls.iter().for_each(|call| text.push_str(&call.words()));
+            for SampledCall { tool, model, sum, .. } in &turn.sampled {
+                text.push_str(&format!("  {} asked {}  {}\n", view::clean(tool), view::clean(model), sum.words()));
+            }
             for Subagent { session, title, sum, .. } in &turn.subagents {
                 text.push_str(&format!("  {}  {}\n    {session}\n", view::clean(title), sum.words()));
             }

@@ -32,7 +32,9 @@ pub(crate) async fn mcp(command: McpCommand, around: &Surroundings) -> Result<u8
         McpCommand::Accept { name } => by_hand::accept(&name, around).await,
         McpCommand::Login { name } => by_hand::login(&name, around).await,
         McpCommand::Logout { name } => by_hand::logout(&name, around),
-        McpCommand::Test { name, call, json } => by_hand::test(&name, &call, json, around).await,
+        McpCommand::Test { name, call, answer, json } => {
+            by_hand::test(&name, (&call, answer.as_deref()), json, around).await
+        }
     }
 }
 

@@ -105,15 +105,9 @@ async fn tree(engine: &Engine, id: &SessionId, json: bool) -> Result<u8> {
 impl Collector {
     /// The one that environment or configuration name, if any.
     pub(crate) fn of(around: &Surroundings) -> Result<Option<Self>> {
-        if around.machine.var("OTEL_SDK_DISABLED").is_some_and(|said| said.eq_ignore_ascii_case("true")) {
-            return Ok(None);
-        }
         let config = settings::of_user(around)?;
-        if let Some(url) = around.machine.var("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
-            return Self::at(url, &config, around).map(Some);
-        }
-        let base = around.machine.var("OTEL_EXPORTER_OTLP_ENDPOINT").or(config.otel.endpoint.as_deref());
-        base.map(|base| Self::at(&format!("{}/v1/traces", base.trim_end_matches('/')), &config, around)).transpose()
+        let url = config.otel.collector(|name| around.machine.var(name).map(str::to_owned));
+        url.map(|url| Self::at(&url, &config, around)).transpose()
     }
 
     fn at(url: &str, config: &Config, around: &Surroundings) -> Result<Self> {

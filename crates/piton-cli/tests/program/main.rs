@@ -27,6 +27,7 @@ mod hooks;
 mod hostile;
 mod inquiry;
 mod mcp;
+mod mcp_real;
 mod money;
 mod network;
 mod options;

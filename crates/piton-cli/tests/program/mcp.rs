@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// A server that says what it is told, in the old way of the protocol: one message a line.
 pub(crate) const SERVER: &str = r#"
-import json, os, sys, time
+import json, os, subprocess, sys, time
 log = open(os.environ.get("SERVER_LOG", "/dev/null"), "a", buffering=1)
 log.write(f"began {os.getpid()}\n")
 name = sys.argv[1] if len(sys.argv) > 1 else "echo"
@@ -15,6 +15,8 @@ if name == "crash":
     sys.exit("this server cannot work")
 if name == "hang":
     time.sleep(600)
+if name == "parent":
+    log.write(f"began {subprocess.Popen(['sleep', '600']).pid}\n")
 def tool(name, description):
     return {"name": name, "description": description,
             "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}}
@@ -51,6 +53,7 @@ def answer(method, params):
         return {"contents": [{"uri": params["uri"], "mimeType": "text/plain", "text": "the note's words"}]}
     if method == "tools/call":
         log.write(f"called {params['name']} {json.dumps(params['arguments'])}\n")
+        log.write(f"span {params.get('_meta', {}).get('traceparent')}\n")
         if params["name"] == "slow":
             time.sleep(600)
         if params["name"] == "get":
@@ -265,6 +268,52 @@ fn a_call_under_way_at_a_kill_is_interrupted_and_never_made_twice() {
 }
 
 #[test]
+fn no_process_of_a_server_is_left_however_the_session_ends() {
+    for end in [None, Some(Signal::TERM), Some(Signal::KILL)] {
+        let tool = if end.is_some() { "mcp__echo__slow" } else { "mcp__echo__echo" };
+        let stage = stage(json!([call(tool, &json!({"text": "x"})), {"text": "done"}]));
+        let mut servers = json!({"missing": {"command": "no-such-program"}});
+        for name in ["echo", "hang", "crash", "parent"] {
+            servers[name] = entry(&stage, name);
+        }
+        own(&stage, &servers);
+        let mut run = stage.start(&["go"]);
+        if let Some(signal) = end {
+            // Five: the server `parent` has a child of its own.
+            until("the servers run, one of them in a call", || {
+                began(&stage).len() >= 5 && log(&stage).contains("called")
+            });
+            kill(run.id(), signal);
+        }
+        run.wait().unwrap();
+        if end == Some(Signal::KILL) {
+            stage.run(&["-c"]).expect_code(0);
+        }
+        for pid in began(&stage) {
+            until("the server is gone", || !is_alive(pid));
+        }
+    }
+}
+
+#[test]
+fn a_server_is_told_the_span_of_a_call_where_the_session_is_traced() {
+    let script = json!([call("mcp__echo__echo", &json!({"text": "x"})), {"text": "done"}]);
+    let untraced = stage(script.clone());
+    untraced.run(&["go"]).expect_code(0);
+    assert!(log(&untraced).contains("span None"), "{}", log(&untraced));
+    let traced = stage(script);
+    let mut run = traced.run_command(&["go"]);
+    run.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1");
+    Ran::of(run).expect_code(0);
+    let spans = Ran::of(traced.piton(&["session", "trace", "last", "--otlp", "-"])).expect_code(0).events().remove(0);
+    let spans = spans["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
+    let span = spans.iter().find(|span| span["name"] == "execute_tool mcp__echo__echo").unwrap();
+    let word = |key: &str| span[key].as_str().unwrap();
+    let wanted = format!("span 00-{}-{}-01", word("traceId"), word("spanId"));
+    assert!(log(&traced).contains(&wanted), "{wanted}: {}", log(&traced));
+}
+
+#[test]
 fn hostile_words_reach_neither_the_terminal_nor_the_model() {
     let stage = stage(json!([
         call("tool_search", &json!({"query": "wipe rules"})),
@@ -367,6 +416,12 @@ fn prompts_are_commands_and_resources_references() {
     stage.run(&["Read @echo:note://one, please."]).expect_code(0);
     let sent = stage.provider.requests()[1].body["messages"].to_string();
     assert!(sent.contains("the note's words") && sent.contains("uri=\\\"note://one\\\""), "{sent}");
+    // So it is with a server that only a flag names.
+    let flag = json!({"flagged": entry(&stage, "echo")}).to_string();
+    let flagged = self::stage(json!([{"text": "three"}]));
+    flagged.run(&["--mcp-config", &flag, "--command", "mcp__flagged__greet", "Ann"]).expect_code(0);
+    let sent = flagged.provider.requests()[0].body["messages"].to_string();
+    assert!(sent.contains("Greet Ann kindly."), "{sent}");
     stage
         .run(&["/mcp__echo__nope"])
         .expect_code(1)

@@ -2,7 +2,7 @@
 //! has said whether it is a text.
 
 use crate::call::{Access, BackgroundAgent, CallInput, CommandPart, Outcome, Planned};
-use crate::event::{Canceller, Event, Given, Touched, Trigger, Verdict};
+use crate::event::{Canceller, Event, Given, Sampled, Touched, Trigger, Verdict};
 use crate::hook::{Demand, HookRun, HookVerdict};
 use crate::inquiry::planning::ProposedPlan;
 use crate::inquiry::{Inquiry, InquiryOption, InquiryQuestion};
@@ -75,6 +75,7 @@ impl Event {
             Self::CallRequested { .. }
             | Self::ApprovalAsked { .. }
             | Self::ApprovalGiven { .. }
+            | Self::ServerSampled { .. }
             | Self::HooksRan { .. } => {
                 self.each_text_of_call(see);
             }
@@ -157,6 +158,11 @@ impl Event {
 
     fn each_text_of_call(&mut self, see: &mut See<'_>) {
         match self {
+            Self::ServerSampled { call: _, server: _, sampled } => {
+                let Sampled { model: _, prompt, answer, usage: _, cost_micros: _, at_most: _ } = &mut **sampled;
+                see(World, None, prompt);
+                see(Model, None, answer);
+            }
             Self::CallRequested { call: _, input, author: _, effects: _, verdict, plan, judged } => {
                 judged.iter_mut().for_each(|judged| of_judged(judged, see));
                 input.iter_mut().for_each(|input| each_text_of(input, Model, see));

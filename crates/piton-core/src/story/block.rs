@@ -4,8 +4,8 @@ use crate::budget::Bound;
 use crate::cache::Reading;
 use crate::call::{CallInput, CallKind, Outcome};
 use crate::event::{
-    Canceller, ChangedBy, Configure, Delivery, Given, Moment, Rewind, Spent, StepKind, Subject, SummaryCall, TitledBy,
-    Touched, Trigger, TurnEnd, Verdict,
+    Canceller, ChangedBy, Configure, Delivery, Given, Moment, Rewind, Sampled, Spent, StepKind, Subject, SummaryCall,
+    TitledBy, Touched, Trigger, TurnEnd, Verdict,
 };
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
@@ -433,6 +433,8 @@ pub struct CallBlock {
     pub started_ms: Option<TimeMs>,
     /// The subagent's session that answers it.
     pub child: Option<SessionId>,
+    /// The model calls that its server asked for.
+    pub sampled: Vec<Sampled>,
     /// How far it is.
     pub stage: CallStage,
 }

@@ -34,6 +34,7 @@ impl CallBlock {
             judged: None,
             started_ms: None,
             child: None,
+            sampled: Vec::new(),
             stage: CallStage::Writing(String::new()),
         }
     }

@@ -9,7 +9,7 @@ use super::{Asking, Change, OpenStep, Story};
 use crate::branch::moved_to;
 use crate::cache::Reading;
 use crate::call::CallInput;
-use crate::event::{Delivery, Event, Record, StepKind, SummaryCall, TitledBy, Trigger, TurnEnd};
+use crate::event::{Delivery, Event, Record, Sampled, StepKind, SummaryCall, TitledBy, Trigger, TurnEnd};
 use crate::hook::HookPoint;
 use crate::ids::{CallId, MessageId};
 use crate::message::{Part, prose};
@@ -442,6 +442,9 @@ impl Story {
             Event::Delegated { call, child, .. } => {
                 self.call_changed(call, record, changes, |call| call.child = Some(child.clone()));
             }
+            Event::ServerSampled { call, sampled, .. } => {
+                self.call_changed(call, record, changes, |call| call.sampled.push(Sampled::clone(sampled)));
+            }
             Event::CallSettled { call, outcome } => {
                 self.running.retain(|running| running != call);
                 self.own.retain(|running| running != call);
@@ -620,6 +623,7 @@ fn cost_of(event: &Event) -> Option<u64> {
         Event::CompactionFinished { asked: Some(asked), .. } | Event::CompactionFailed { asked: Some(asked), .. } => {
             asked.cost_micros
         }
+        Event::ServerSampled { sampled, .. } => sampled.cost_micros,
         Event::CallSettled { outcome, .. } | Event::TaskEnded { outcome, .. } => {
             outcome.delegated.as_ref().and_then(|delegated| delegated.cost_micros)
         }

@@ -18,7 +18,7 @@ use super::*;
 use crate::branch;
 use crate::budget::Budget;
 use crate::call::{Access, BackgroundAgent, CallInput, CallKind, Delegated, Effects, Planned, TaskBegan, TaskNews};
-use crate::event::{Author, Canceller, ChangedBy, Configure, Direction, Restore, TitledBy, Touched, Verdict};
+use crate::event::{Author, Canceller, ChangedBy, Configure, Direction, Restore, Sampled, TitledBy, Touched, Verdict};
 use crate::hook::Gates;
 use crate::ids::MessageId;
 use crate::limits::MAX_PAUSED_REPLIES;

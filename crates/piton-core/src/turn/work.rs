@@ -1163,6 +1163,9 @@ impl TurnWork {
                 self.spend(usage, *cost_micros, at_most.is_some());
             }
             Event::MessageCut { at_most: Some(_), .. } => self.spend(&Usage::default(), None, true),
+            Event::ServerSampled { sampled, .. } => {
+                self.spend(&sampled.usage, sampled.cost_micros, sampled.at_most.is_some());
+            }
             Event::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. }
             | Event::TaskEnded { outcome: Outcome { delegated: Some(delegated), .. }, .. } => {
                 self.spent.usage.add(&delegated.usage);

@@ -66,7 +66,15 @@ struct OfMachine {
 
 impl Commands for OfMachine {
     fn find(&self, name: &str, workspace: &Path) -> Result<(), CommandError> {
-        is_there(name, &self.scope.clone().in_workspace(workspace))
+        // A server that only a flag names is in no file.
+        let is_theirs = |servers: &Arc<dyn Servers>| {
+            let of = server_tool::server_of(name);
+            of.is_some_and(|of| servers.servers().iter().any(|server| server.name == of))
+        };
+        match self.servers.as_ref().is_some_and(is_theirs) {
+            true => Ok(()),
+            false => is_there(name, &self.scope.clone().in_workspace(workspace), &[]),
+        }
     }
 
     fn expand(&self, name: &str, words: &str, workspace: &Path) -> Result<Expanded, CommandError> {
@@ -114,15 +122,16 @@ pub(super) fn of_session(
     Ok(Arc::new(OfMachine { scope: scope.clone(), skills: Arc::clone(skills), servers }))
 }
 
-/// Whether somebody has written a command or a skill that this name could mean, trusted or not.
-pub fn is_there(name: &str, scope: &Scope) -> Result<(), CommandError> {
+/// Whether somebody has written a command or a skill that this name could mean, trusted or not; or it is a prompt of a server, of which
+/// `mcp_config` may name more ([`super::Wishes::mcp_config`]).
+pub fn is_there(name: &str, scope: &Scope, mcp_config: &[String]) -> Result<(), CommandError> {
     if !is_name(name) {
         return Err(CommandError::Name(name.to_owned()));
     }
     let unknown = |error: Trouble| CommandError::Trust(error.to_string());
     // Which prompts a server has, it says when it is asked.
     if let Some(server) = server_tool::server_of(name) {
-        let servers = servers::look(scope, &[]).map_err(unknown)?;
+        let servers = servers::look(scope, mcp_config).map_err(unknown)?;
         if servers.iter().any(|found| found.name == server) {
             return Ok(());
         }

@@ -5,6 +5,7 @@
 //! those of plugins.
 //! What is not trusted takes no name away from what is. A mistake costs the one entry that it is in.
 
+pub mod complete;
 mod file;
 pub mod import;
 mod own;

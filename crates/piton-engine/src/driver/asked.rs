@@ -4,8 +4,10 @@ use super::line::{NewPrompt, Waiting};
 use super::{Driver, Stage};
 use crate::error::{EngineError, ShellError};
 use crate::hosts::HostAsk;
-use crate::inbox::{Asked, Asker};
+use crate::inbox::{Affordable, Afforded, Asked, Asker};
 use crate::jobs::{Called, Key, SideJob, UserMessage, Writer, answer, fork, host_asked, host_judged, may_run, title};
+use crate::prompt::{self, CostEstimate};
+use piton_core::budget::{Short, UpcomingCall};
 use piton_core::call::Resume;
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
@@ -28,6 +30,8 @@ impl Driver {
                 self.record_all(events);
                 self.askers.tell_call_when_durable(done);
             }
+            // Whoever asked may have been stopped.
+            Asked::Afford(call, answer) => drop(answer.send(self.afford(&call))),
             Asked::LeaveWhenAnswered => self.leave_when_answered(),
             Asked::HandOver(done) => {
                 self.pause(true);
@@ -39,6 +43,15 @@ impl Driver {
                 self.cancel(Canceller::User);
             }
         }
+    }
+
+    /// What the budget leaves for a model call that a tool call wants to make. It is reserved until the call is on record.
+    fn afford(&self, wanted: &Affordable) -> Result<Afforded, Short> {
+        let Affordable { model, estimate: CostEstimate { input_tokens, rates }, output_tokens } = wanted;
+        let most = Some(*output_tokens);
+        let call = UpcomingCall { model, input_tokens: *input_tokens, output_tokens: most, rates: *rates };
+        let (at_most, most) = prompt::reserve(&call, most, &self.session, &self.services.tree.kin)?;
+        Ok(Afforded { at_most, output_tokens: most.unwrap_or(*output_tokens) })
     }
 
     pub(super) fn obey(&mut self, request: Request, asker: Asker) {

@@ -61,6 +61,7 @@ impl Recorder {
                     | Event::MessageFinished { .. }
                     | Event::MessageCut { .. }
                     | Event::ModelFailed { .. }
+                    | Event::ServerSampled { .. }
                     | Event::CompactionFinished { .. }
                     | Event::CompactionFailed { .. }
             )

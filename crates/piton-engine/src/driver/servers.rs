@@ -30,6 +30,13 @@ impl Driver {
         tokio::spawn(over.clone().run_until_cancelled_owned(tell(Arc::clone(servers), self.services.bus.clone())));
         self.servers_watched = Some(over.drop_guard());
     }
+
+    /// Offers the tools of servers that the session has used, from here on: after a compaction the prompt is paid anew anyway.
+    pub(super) fn offer_used_tools(&mut self) {
+        let tools = self.services.settings.tools.clone();
+        self.services.settings.tools = tools.with_used(self.memory.servers.used());
+        self.offer_anew();
+    }
 }
 
 /// The servers that this session starts and stops.

@@ -211,7 +211,7 @@ impl Memory {
         Self {
             prompts,
             notes,
-            servers: ServerNotes::default(),
+            servers: ServerNotes::of(session),
             entries: EntryNotes::default(),
             frames: Frames::of(settings, session),
             snapshot_took: Duration::MAX,

@@ -10,6 +10,8 @@ use super::{JobContext, Step, Task, shown};
 use crate::elicit::CallClient;
 use crate::firewall::{EnvFiles, know_keys};
 use crate::hooks::{Gated, Ran};
+use crate::otel;
+use crate::sampling::Sampler;
 use crate::store::Stored;
 use async_trait::async_trait;
 use piton_core::call::{Access, CallInput, CallKind, Outcome, Planned, Resume, Status, Touches};
@@ -20,6 +22,7 @@ use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, Seq};
 use piton_core::message::ToolCall;
 use piton_core::permission::Ask;
+use piton_core::server_tool;
 use piton_core::shell;
 use piton_core::todo;
 use piton_tools::executor::{Boot, OutputSink};
@@ -172,6 +175,10 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         services.settings.attendance,
         cancel.clone(),
     );
+    let client = match server_tool::server_of(&call.name) {
+        Some(_) => client.for_server(sampler(cx), traceparent(call, cx)),
+        None => client,
+    };
     ToolContext {
         call: call.id.clone(),
         boot: if cx.session.is_started_in_this_boot(&call.id) { Boot::Current } else { Boot::Earlier },
@@ -196,6 +203,22 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         limits,
         output_cut: cx.session.policy().calls.output_cut,
     }
+}
+
+/// What a server asks models with: the model whose turn it is.
+fn sampler(cx: &JobContext<'_>) -> Sampler {
+    Sampler {
+        session: cx.session.id().clone(),
+        model: cx.model(),
+        rules: cx.session.policy().permission.clone(),
+        firewall: cx.services.firewall.clone(),
+        inbox: cx.services.inbox.clone(),
+        turn: Arc::clone(&cx.services.elicitations.sampling),
+    }
+}
+
+fn traceparent(call: &ToolCall, cx: &JobContext<'_>) -> Option<String> {
+    cx.services.settings.is_traced.then(|| otel::traceparent(cx.session.id(), cx.session.turn(), &call.id))
 }
 
 /// The files that the call reads and changes. A search finds files that it did not name: it opens none that a rule forbids.

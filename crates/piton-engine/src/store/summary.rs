@@ -60,6 +60,7 @@ impl Summary {
                 self.pay(*cost_micros);
             }
             Event::MessageCut { at_most: Some(_), .. } => self.pay(None),
+            Event::ServerSampled { sampled, .. } if sampled.may_be_billed() => self.pay(sampled.cost_micros),
             Event::CompactionFinished { asked, .. } | Event::CompactionFailed { asked, .. } => {
                 if let Some(SummaryCall { cost_micros, .. }) = asked.as_deref() {
                     self.pay(*cost_micros);

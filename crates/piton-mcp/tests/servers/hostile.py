@@ -71,6 +71,17 @@ elif what == "answers_oddly":
         fail(id, -32000, "third")
     serve(good, call)
 
+elif what == "answers_late":
+    late = []
+    def call(id, name, arguments, params):
+        if arguments.get("word") == "late":
+            late.append(id)
+            return
+        for id_of_before in late:
+            reply(id_of_before, text("too late"))
+        echo(id, name, arguments, params)
+    serve(good, call)
+
 elif what == "no_result":
     def call(id, name, arguments, params):
         reply(id, {"content": "no list"} if arguments.get("word") == "text" else {"other": 1})

@@ -1,6 +1,6 @@
 //! What the first request says of servers: a line for each, and the tools that stand in it from the beginning.
 
-use crate::servers::{Pin, Server, ServerState};
+use crate::servers::{Pin, Server, ServerState, ServerTool};
 use piton_core::server_tool::{CALL, SEARCH};
 use piton_core::tokens::estimate;
 
@@ -12,6 +12,8 @@ const INSTRUCTIONS_CHARS: [usize; 4] = [200, 100, 50, 0];
 const SMALL_TOKENS: u64 = 1_000;
 /// Tokens that all of these may have.
 const ALL_SMALL_TOKENS: u64 = 2_000;
+/// Tokens of the tools that are declared because they were used.
+const USED_TOKENS: u64 = 4_000;
 
 /// What the model is told of the tool that finds the others.
 pub fn described(servers: &[Server]) -> String {
@@ -81,9 +83,27 @@ pub fn stands_in_frame(servers: &[Server]) -> Vec<String> {
     servers.iter().filter(|server| is_in(server)).map(|server| server.name.clone()).collect()
 }
 
-fn tokens(server: &Server) -> u64 {
-    let of = |tool: &crate::servers::ServerTool| {
-        estimate(&tool.name) + estimate(&tool.description) + estimate(&tool.schema.to_string())
+/// Of the tools that are called so, those that may be declared besides what `is_declared` already: as many as there is room for.
+pub fn fitting<'n>(
+    names: impl Iterator<Item = &'n str>,
+    servers: &[Server],
+    is_declared: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut left = USED_TOKENS;
+    let mut fits = |tool: &&ServerTool| {
+        let tokens = tokens_of(tool);
+        let fits = tool.pin == Pin::Same && !is_declared(&tool.name) && tokens <= left;
+        left -= if fits { tokens } else { 0 };
+        fits
     };
-    server.tools.iter().filter(|tool| tool.pin == Pin::Same).map(of).sum()
+    let tool = |name: &str| servers.iter().flat_map(|server| server.tools.iter()).find(|tool| tool.name == name);
+    names.filter_map(tool).filter(|tool| fits(tool)).map(|tool| tool.name.clone()).collect()
+}
+
+fn tokens(server: &Server) -> u64 {
+    server.tools.iter().filter(|tool| tool.pin == Pin::Same).map(tokens_of).sum()
+}
+
+fn tokens_of(tool: &ServerTool) -> u64 {
+    estimate(&tool.name) + estimate(&tool.description) + estimate(&tool.schema.to_string())
 }

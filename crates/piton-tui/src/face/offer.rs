@@ -1,9 +1,11 @@
 //! What is offered below the prompt for the word before the cursor: commands behind `/`; files, definitions and sessions behind `@`.
+//! What MCP servers have for it is looked up elsewhere.
 
-use super::Face;
+use super::{Effect, Face};
 use crate::files::Files;
 use crate::picker::Item;
 use crate::symbols::{Symbol, Symbols};
+use piton_core::server_tool;
 
 /// Choices that are offered below the prompt.
 const MOST_OFFERED: usize = 8;
@@ -15,7 +17,7 @@ const STALE_MS: u64 = 30_000;
 
 impl Face {
     /// What the word before the cursor may become.
-    pub(super) fn offer(&mut self) {
+    pub(super) fn offer(&mut self) -> Vec<Effect> {
         let (range, word) = self.prompt.word_before();
         let (start, word) = (range.start, word.to_owned());
         if word != self.menu.needle {
@@ -23,7 +25,12 @@ impl Face {
         }
         self.menu.needle.clone_from(&word);
         if self.menu.is_closed {
-            return;
+            return Vec::new();
+        }
+        let line = self.prompt.before_cursor();
+        if server_tool::is_about_servers(&line) {
+            self.menu.items.clear();
+            return vec![Effect::LookUp(line)];
         }
         if start == 0 && word.starts_with('/') {
             self.menu.items = self.matching_commands(&word[1..]);
@@ -32,6 +39,14 @@ impl Face {
             self.look_behind_at();
         } else {
             self.menu.items.clear();
+        }
+        Vec::new()
+    }
+
+    /// Takes what was looked up for a line, if that is still what is typed.
+    pub(super) fn take_offers(&mut self, line: &str, items: Vec<Item>) {
+        if line == self.prompt.before_cursor() && !self.menu.is_closed {
+            (self.menu.items, self.menu.chosen) = (items, 0);
         }
     }
 
@@ -62,7 +77,8 @@ impl Face {
 
     /// Files, definitions and sessions whose name fits what is typed behind an `@`.
     pub(super) fn look_behind_at(&mut self) {
-        let Some(needle) = self.menu.needle.strip_prefix('@').filter(|_| !self.menu.is_closed) else { return };
+        let is_open = !self.menu.is_closed && !server_tool::is_about_servers(&self.menu.needle);
+        let Some(needle) = self.menu.needle.strip_prefix('@').filter(|_| is_open) else { return };
         let Some(facts) = &self.facts else { return };
         let needle = needle.trim_start_matches('"');
         let is_stale = |at: &AtWorkspace| needle.is_empty() && at.since_ms + STALE_MS < self.now_ms;

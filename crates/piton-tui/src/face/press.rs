@@ -17,6 +17,7 @@ use piton_core::call::CallInput;
 use piton_core::client::{Scope as RewindScope, When};
 use piton_core::event::Subject;
 use piton_core::permission::PermissionMode;
+use piton_core::server_tool;
 use piton_core::story::{Block, Body, CallBlock};
 use ratatui_core::text::Line;
 
@@ -333,7 +334,7 @@ impl Face {
                 Handled::Submit => return self.submit(action == Action::FollowUp),
                 Handled::AtTop => self.recall(true),
                 Handled::AtBottom => self.recall(false),
-                Handled::Yes => self.offer(),
+                Handled::Yes => return self.offer(),
                 Handled::No => {}
             },
         }
@@ -602,8 +603,10 @@ impl Face {
             Action::Send => {
                 // A name that was only guessed from a mistyped one is put into the prompt, for another Enter.
                 let is_meant = |item: &Item| self.menu.chosen > 0 || item.label.starts_with(&self.menu.needle);
-                let is_command =
-                    self.menu.needle.starts_with('/') && self.menu.items.get(self.menu.chosen).is_some_and(is_meant);
+                let is_whole = self.menu.items.get(self.menu.chosen).is_some_and(is_meant);
+                // What a server's prompt takes comes behind its name.
+                let is_of_server = server_tool::is_about_servers(&self.menu.needle);
+                let is_command = self.menu.needle.starts_with('/') && is_whole && !is_of_server;
                 let effects = self.complete();
                 // A command that wants nothing more is carried out at once.
                 let takes_more = self.prompt.text().ends_with(' ') && self.takes_words();
@@ -629,8 +632,7 @@ impl Face {
         self.menu = Menu::default();
         let (range, _) = self.prompt.word_before();
         self.prompt.replace(range, &item.value);
-        self.offer();
-        Vec::new()
+        self.offer()
     }
 }
 

@@ -290,6 +290,37 @@ fn a_slash_offers_commands_and_tab_completes_them() {
 }
 
 #[test]
+fn what_servers_know_of_a_line_is_offered_where_nothing_was_typed_since() {
+    let mut seat = Seat::new(80, 24);
+    let item =
+        |value: &str| Item { label: value.trim_end().to_owned(), detail: String::new(), value: value.to_owned() };
+    let look_up = |line: &str| vec![Effect::LookUp(line.to_owned())];
+    seat.types("/mcp_");
+    assert_eq!(seat.key(KeyCode::Char('_')), look_up("/mcp__"));
+    assert_eq!(seat.key(KeyCode::Char('d')), look_up("/mcp__d"));
+    seat.tell(Input::Offers("/mcp__".to_owned(), vec![item("/mcp__other__late ")]));
+    assert!(!seat.screen().contains("late"), "{}", seat.screen());
+    seat.tell(Input::Offers("/mcp__d".to_owned(), vec![item("/mcp__db__explain ")]));
+    assert!(seat.screen().contains("▸ /mcp__db__explain"), "{}", seat.screen());
+    // Enter takes the name; what the prompt takes comes behind it.
+    assert_eq!(seat.key(KeyCode::Enter), look_up("/mcp__db__explain "));
+    assert_eq!(seat.key(KeyCode::Char('u')), look_up("/mcp__db__explain u"));
+    seat.tell(Input::Offers("/mcp__db__explain u".to_owned(), vec![item("users ")]));
+    seat.key(KeyCode::Tab);
+    assert!(seat.screen().contains("/mcp__db__explain users"), "{}", seat.screen());
+    // Nor do files hide what a server has.
+    let mut seat = Seat::new(80, 24);
+    seat.types("see @db");
+    assert_eq!(seat.key(KeyCode::Char(':')), look_up("see @db:"));
+    seat.tell(Input::Offers("see @db:".to_owned(), vec![item("@db:db://tables ")]));
+    seat.tell(Input::Tick);
+    assert!(seat.screen().contains("▸ @db:db://tables"), "{}", seat.screen());
+    seat.key(KeyCode::Esc);
+    seat.tell(Input::Offers("see @db:".to_owned(), vec![item("@db:db://tables ")]));
+    assert!(!seat.screen().contains("tables"), "{}", seat.screen());
+}
+
+#[test]
 fn enter_completes_a_mistyped_command_and_carries_it_out_only_when_it_is_pressed_again() {
     let carried_out = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Command { .. }));
     let mut seat = Seat::new(80, 24);

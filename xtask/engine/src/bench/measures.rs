@@ -24,6 +24,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("subagents", subagents),
     ("binary", binary),
     ("first_request", first_request),
+    ("servers", servers),
     ("decode", decode),
     ("snapshot", snapshot),
     ("list_10000", list_10000),
@@ -51,6 +52,10 @@ const THINKS_SECONDS: f64 = 0.005;
 /// Commands of a run in `sandbox`, and how long its model thinks: by then the next runner is ready.
 const CALLS: usize = 30;
 const READY_AFTER_SECONDS: f64 = 0.06;
+/// Runs with MCP servers in `servers`, and as many without.
+const SERVER_RUNS: usize = 50;
+/// How many of its twenty servers work.
+const WORKING_SERVERS: usize = 17;
 /// How often each floor is tried before every run that it is a floor of.
 const FLOOR_TRIES: usize = 30;
 /// What a commit to the journal appends, about.
@@ -420,6 +425,28 @@ fn first_request(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let bytes = (prompt + body["tools"].to_string().len()) as f64;
     let what = "tools and system prompt in the first request, as JSON";
     Ok(vec![Row::of("first_request", what, Unit::Bytes, [bytes]).at_most(8192.0)])
+}
+
+/// What twenty MCP servers, of which three do not work, add to the time until the first request, run by run in turns.
+fn servers(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let program = stage.root.join("examples/mcp/server.py");
+    let mut servers = json!({
+        "hanging": { "command": "sleep", "args": ["1000"] },
+        "missing": { "command": "no-such-program" },
+        "crashing": { "command": "false" },
+    });
+    for number in 0..WORKING_SERVERS {
+        servers[format!("server-{number}")] = json!({ "command": "python3", "args": [program] });
+    }
+    let (script, config) = (hello_script(), json!({ "mcpServers": servers }).to_string());
+    let first = |flags: &[&str]| play_with(&stage.binary, &script, flags).map(|run| run.first_request_after());
+    let mut added = Vec::new();
+    for _ in 0..SERVER_RUNS {
+        let without = milliseconds(first(&[])?);
+        added.push(milliseconds(first(&["--mcp-config", &config])?) - without);
+    }
+    let what = "what 20 MCP servers add to the first request: one hangs, one is missing, one crashes";
+    Ok(vec![Row::of("servers", what, Unit::Milliseconds, added).at_most(1.0)])
 }
 
 fn decode(stage: &Stage) -> anyhow::Result<Vec<Row>> {

@@ -10,9 +10,9 @@ use piton_core::call::Status;
 use piton_core::policy::SandboxMode;
 use piton_engine::assemble::sandbox::{available, by_hand};
 use piton_mcp::entry::Entry;
-use piton_mcp::{Client, Report};
+use piton_mcp::{Answering, Client, Report};
 use piton_tools::executor::OutputSink;
-use piton_tools::servers::{NoClient, Pin, ServerContext};
+use piton_tools::servers::{NoClient, Pin, ServerClient, ServerContext};
 use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -44,14 +44,22 @@ fn sandbox(around: &Surroundings, workspace: &Path) -> Result<Confinement> {
     Ok(by_hand(&around.machine, &config, (mode, found.backend), workspace, private))
 }
 
-/// Starts a server and says what it offers; or calls a tool of it.
-pub(super) async fn test(name: &str, call: &[String], as_json: bool, around: &Surroundings) -> Result<u8> {
+/// Starts a server and says what it offers; or calls a tool of it, with an answer to the forms that the server asks for.
+pub(super) async fn test(
+    name: &str,
+    (call, answer): (&[String], Option<&str>),
+    as_json: bool,
+    around: &Surroundings,
+) -> Result<u8> {
     let (entry, surroundings) = prepared(name, around)?;
     if let [tool, arguments @ ..] = call {
-        let arguments = arguments.first().map_or("{}", String::as_str);
-        let arguments: Value = serde_json::from_str(arguments)
-            .map_err(|error| Failure::user(format!("the arguments are no JSON: {error}")))?;
-        return Ok(called(entry, surroundings, (tool, arguments), as_json).await);
+        let arguments = object_of(arguments.first().map_or("{}", String::as_str), "the arguments are")?;
+        let answer = answer.map(|answer| object_of(answer, "the answer is")).transpose()?;
+        let client: Arc<dyn ServerClient> = match answer {
+            Some(answer) => Arc::new(Answering(answer)),
+            None => Arc::new(NoClient),
+        };
+        return Ok(called(entry, surroundings, (tool, arguments), client, as_json).await);
     }
     let report = piton_mcp::test(entry, surroundings).await;
     match as_json {
@@ -61,9 +69,24 @@ pub(super) async fn test(name: &str, call: &[String], as_json: bool, around: &Su
     Ok(if report.error.is_none() { 0 } else { EXIT_FAILED })
 }
 
-async fn called(entry: Entry, around: piton_mcp::Surroundings, (tool, arguments): (&str, Value), as_json: bool) -> u8 {
+/// What was given as a JSON object.
+fn object_of(text: &str, what: &str) -> Result<Value> {
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => bail!("{what} JSON, but not an object"),
+        Err(error) => bail!("{what} not JSON: {error}"),
+    }
+}
+
+async fn called(
+    entry: Entry,
+    around: piton_mcp::Surroundings,
+    (tool, arguments): (&str, Value),
+    client: Arc<dyn ServerClient>,
+    as_json: bool,
+) -> u8 {
     let output = OutputSink::new(|line| view::write_stderr(&format!("{}\n", view::clean(line.trim_end()))));
-    let cx = ServerContext { cancel: CancellationToken::new(), output, client: Arc::new(NoClient) };
+    let cx = ServerContext { cancel: CancellationToken::new(), output, client };
     let outcome = piton_mcp::call(entry, around, tool, arguments, cx).await;
     let is_ok = outcome.status == Status::Ok;
     if as_json {

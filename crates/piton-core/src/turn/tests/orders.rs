@@ -131,6 +131,12 @@ fn call_id_of_first() -> CallId {
     CallId::from("c1_0")
 }
 
+fn sampled() -> Sampled {
+    let usage = Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() };
+    let (model, prompt, answer) = ("p/m".into(), "user: x".into(), "y".into());
+    Sampled { model, prompt, answer, usage, cost_micros: Some(1), at_most: None }
+}
+
 fn plan_mode() -> Configure {
     Configure { mode: Some(PermissionMode::Plan), ..Configure::default() }
 }
@@ -192,6 +198,7 @@ fn one_of_each_event() -> Vec<Event> {
         abandoned(files_only(Direction::Undo)),
         Event::CallStarted { call: call_id.clone() },
         Event::ServerTask { call: call_id.clone(), handle: json!({"task": "t1"}) },
+        Event::ServerSampled { call: call_id.clone(), server: "s".into(), sampled: Box::new(sampled()) },
         Event::Delegated { call: call_id.clone(), child: "ses_1".into(), agent: "general".into() },
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
         Event::TaskEnded { task: call_id_of_first(), outcome: Outcome::ok("x") },

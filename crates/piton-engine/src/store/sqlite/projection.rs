@@ -7,7 +7,7 @@ use super::rows::{self, INLINE_BYTES};
 use crate::store::summary::{chain, shorten, title};
 use piton_core::branch::{Path, moved_to};
 use piton_core::call::{Delegated, Outcome};
-use piton_core::event::{Event, Origin, Record, Subject, SummaryCall, TitledBy};
+use piton_core::event::{Event, Origin, Record, Sampled, Subject, SummaryCall, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::{Part, Usage, prose};
 use piton_core::question::Decision;
@@ -50,6 +50,10 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
         // Who opens a session to look at it has not worked on it, nor has who names it.
         Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return Ok(()),
         Event::TitleGiven { title, by } => return writer.titled(title, by),
+        Event::ServerSampled { sampled, .. } if sampled.may_be_billed() => {
+            let Sampled { model, usage, cost_micros, .. } = &**sampled;
+            writer.usage(0, 1, Some(model), usage, *cost_micros)?;
+        }
         Event::TaskEnded { outcome, .. } => {
             return outcome.delegated.as_deref().map_or(Ok(()), |delegated| writer.delegated(delegated));
         }
