@@ -101,7 +101,7 @@ enum About {
 }
 
 /// What is said where Ctrl-B finds nothing.
-const NOTHING_RUNS: &str = "no command runs that could go to the background";
+const NOTHING_RUNS: &str = "nothing runs that could go to the background";
 
 type Asking = Pin<Box<dyn Future<Output = Done>>>;
 

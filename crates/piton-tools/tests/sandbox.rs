@@ -214,9 +214,9 @@ const LEFT_BELOW: &[(&str, &str)] = &[
         "b/inner/.git/hooks/pre-commit",
     ),
     (
-        "mkdir -p .git/modules/x && echo x > .git/modules/x/HEAD && git init -q m && mv m/.git .git/modules/x/y && \
-         echo x > .git/modules/x/y/hooks/pre-commit",
-        ".git/modules/x/y/hooks/pre-commit",
+        "git init -q r && cd r && mkdir -p .git/modules/x && echo x > .git/modules/x/HEAD && git init -q m && \
+         mv m/.git .git/modules/x/y && echo x > .git/modules/x/y/hooks/pre-commit",
+        "r/.git/modules/x/y/hooks/pre-commit",
     ),
     ("git init -q --bare a/bare && echo x > a/bare/hooks/post-update", "a/bare/hooks/post-update"),
     ("git init -q a && ln -s /etc a/.git/logs", "a/.git/logs"),

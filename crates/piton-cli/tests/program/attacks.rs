@@ -372,7 +372,8 @@ fn is_root() -> bool {
 fn column(backend: &str, who: Who) {
     let field = Field::new(|_| true);
     let ran = field.run(who, &["--sandbox", "workspace-write", "--set", &format!("sandbox.backend={backend}")]);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    // 3: some are asked about, and nobody is there.
+    assert!(matches!(ran.code, 0 | 3), "{}", ran.stderr);
     let mut wrong = Vec::new();
     for ((row, kind, tool, text), outcome) in field.judged(&ran) {
         let is_root = is_root() && who == Who::Runs;

@@ -138,7 +138,7 @@ fn a_plugin_of_a_folder_is_shown_added_and_used_by_its_name() {
 #[test]
 fn hooks_of_a_plugin_that_is_gone_fail_once_and_refuse_nothing() {
     let replies = json!([
-        {"tools": [{"name": "bash", "args": {"command": "rm -r \"$GUARD\""}}]},
+        {"tools": [{"name": "bash", "args": {"command": "sh gone.sh"}}]},
         {"tools": [{"name": "bash", "args": {"command": "echo one > one"}}]},
         {"tools": [{"name": "bash", "args": {"command": "echo two > two"}}]},
         {"text": "done"},
@@ -149,6 +149,7 @@ fn hooks_of_a_plugin_that_is_gone_fail_once_and_refuse_nothing() {
     stage.home.write("guard/.claude-plugin/plugin.json", r#"{"name": "guard"}"#);
     stage.home.write("guard/hooks/hooks.json", hooks);
     stage.home.write("guard/guard", "");
+    stage.workspace.write("gone.sh", "rm -r \"$GUARD\"\n");
     let folder = home(&stage, "guard");
     let mut command =
         stage.run_command(&["--sandbox", "off", "--plugin-dir", &folder, "--set", "keys_for_tools=[\"GUARD\"]", "go"]);
@@ -262,10 +263,13 @@ fn plugins_that_a_repository_enables_are_named_until_they_are_trusted_and_never_
     assert_eq!(stage.workspace.read("hooked"), "the word");
     // The model rewrites what a trusted hook would run: it runs no more.
     let rewrite =
-        json!({"tools": [{"name": "write", "args": {"path": "market/plugins/tools/word.txt", "content": "mine"}}]});
+        json!({"tools": [{"name": "bash", "args": {"command": "echo mine > market/plugins/tools/word.txt"}}]});
     let stage = repository(json!([rewrite, answers()[0], {"text": "ok"}])).with_config("[claude]\nhooks = true\n");
-    stage.run(&["--trust", "go"]).expect_code(0).expect_said(&["the plugin has changed since it was trusted"]);
-    assert!(!stage.workspace.has("hooked"));
+    let ran = stage.run(&["--trust", "go"]).expect_code(0);
+    // It ran before the change, and not after it.
+    let failed = |event: &Value| event.to_string().contains("the plugin has changed since it was trusted");
+    assert_eq!(ran.all("hooks_ran").iter().filter(|event| failed(event)).count(), 1, "{}", ran.stdout);
+    assert_eq!(stage.workspace.read("hooked"), "the word");
     // Who wants none of it says so.
     let stage = repository(answers()).with_config("[claude]\nplugins = false\n");
     let ran = stage.run(&["go"]).expect_code(0);

@@ -138,9 +138,11 @@ fn a_program_that_runs_another_hides_it_from_no_ban() {
     {
         assert_ne!(check(&stage, &flags, &format!("{wrapper} rm x")), "allow", "{wrapper}");
     }
-    for wrapper in ["nice -n 5", "xargs -n 1", "stdbuf -oL", "setsid -w"] {
+    for wrapper in ["nice -n 5", "stdbuf -oL", "setsid -w"] {
         assert_eq!(check(&stage, &flags, &format!("{wrapper} ls x")), "allow", "{wrapper}");
     }
+    // Unconfined, what `xargs` adds may be any file. The sandbox holds it.
+    assert_ne!(check(&stage, &flags, "xargs -n 1 ls x"), "allow");
 }
 
 #[test]
@@ -186,7 +188,7 @@ fn a_patch_reaches_no_more_than_the_workspace() {
     let replies = tries.iter().map(|path| call(patch(path))).chain([call(patch("sub/made")), json!({"text": "done"})]);
     stage.provider = piton_testkit::FakeProvider::start(replies.collect());
     stage.workspace.write(".git/HEAD", "ref: refs/heads/main\n");
-    let ran = stage.run(&["--sandbox", "workspace-write", "--set", "tools.apply_patch=always", "go"]).expect_code(0);
+    let ran = stage.run(&["--sandbox", "workspace-write", "--set", "tools.apply_patch=always", "go"]).expect_code(3);
     let done: Vec<bool> = ran.all("call_settled").iter().map(|event| event["outcome"]["status"] == "ok").collect();
     // A path in the home is one in the session's own.
     assert_eq!(done[2..], [false, false, true], "{}", ran.stdout);
@@ -250,7 +252,8 @@ fn nothing_of_a_repository_is_run_or_asked_before_the_model_runs_it() {
 
 #[test]
 fn an_empty_list_of_hosts_opens_none() {
-    let tries = "exec 3<>/dev/tcp/127.0.0.1/21128 || exec 3<>/dev/tcp/93.184.215.14/80";
+    // Piton's own way out is there, and lets nothing through.
+    let tries = "curl -sf -m 5 http://93.184.215.14/ || exec 3<>/dev/tcp/93.184.215.14/80";
     let reply = json!({"tools": [{"name": "bash", "args": {"command": tries}}]});
     let stage = Stage::new(json!([reply, {"text": "done"}])).with_config("[sandbox]\nnet = []\n[permission]\n");
     let ran = stage.run(&["go"]).expect_code(0);

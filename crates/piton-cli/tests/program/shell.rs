@@ -168,7 +168,7 @@ fn ctrl_b_sends_what_runs_to_the_background_and_the_turn_goes_on() {
     stage.workspace.write("go", "");
     wait_for(&person, "background command c1_0 is over");
     person.type_keys("\u{2}");
-    wait_for(&person, "no command runs");
+    wait_for(&person, "nothing runs that could go");
     // One's own goes there, too.
     person.type_keys("!until test -e more; do sleep 0.05; done\r");
     wait_for(&person, "! until test -e more");

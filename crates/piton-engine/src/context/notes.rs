@@ -16,6 +16,7 @@ use piton_core::limits::{BUDGET_NEARLY_SPENT_PERCENT, STEPS_NEARLY_SPENT};
 use piton_core::message::Part;
 use piton_core::permission::PermissionMode;
 use piton_core::policy::LastStep;
+use piton_core::progress::REPEAT_NOTE;
 use piton_core::tokens::estimate;
 use piton_core::turn::State;
 use piton_tools::files::Files;
@@ -150,7 +151,9 @@ impl Notes {
                 self.reads.remove(path);
                 continue;
             }
-            let text = blake3::hash(outcome.text.as_bytes());
+            // Without the count, which differs each time.
+            let note = outcome.metadata[REPEAT_NOTE].as_str().unwrap_or_default();
+            let text = blake3::hash(outcome.text.strip_suffix(note).unwrap_or(&outcome.text).as_bytes());
             match self.reads.get_mut(path).filter(|reads| reads.text == text) {
                 Some(reads) => reads.times += 1,
                 None => drop(self.reads.insert(path.to_owned(), Reads { text, times: 1, is_told: false })),

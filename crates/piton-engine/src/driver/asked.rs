@@ -37,6 +37,8 @@ impl Driver {
                 self.pause(true);
                 self.askers.wait_to_hand_over(done);
             }
+            // Whoever leaves already waits for what still runs; a cancel ends that.
+            Asked::Close if self.stage == Stage::Closing => {}
             Asked::Close => {
                 self.pause(false);
                 self.stage = Stage::Closing;

@@ -50,6 +50,7 @@ fn what_the_sandbox_moved_away_is_told_below_the_call() {
     let moved = json!({"undone": [".envrc was made, and moved away. It is kept in /data/0-.envrc"]});
     settled(&mut told, "c1_0", Outcome::ok("(no output)").titled("bash touch .envrc (exit 0)").with(moved));
     let mut seat = Seat::new(100, 24);
+    seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
     let mut rows = String::new();
     for told in told.all.drain(..) {
         seat.tell(Input::Heard(Box::new(told)));
