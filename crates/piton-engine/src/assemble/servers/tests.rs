@@ -102,11 +102,10 @@ fn a_mistake_costs_its_own_entry_and_is_told_with_its_line() {
             r#"{"mcpServers": {"h": {"command": "h", "sandbox": false}, "i": {"command": "${NOPE}"}}}"#,
         ),
     ]);
-    let lines = tree.servers(&["{\"x\": 1}"]);
+    let lines = tree.servers(&[]);
     assert_eq!(
         lines,
         [
-            " cannot be used --mcp-config: it has no `mcpServers`",
             "h cannot be used repo/sub/.mcp.json:1: `sandbox` is false, and a server of a repository runs in the sandbox; configure it as your own",
             "i not trusted repo/sub/.mcp.json:1",
             " cannot be used repo/.mcp.json: it is no JSON: expected value at line 2 column 16",
