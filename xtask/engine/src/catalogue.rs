@@ -28,8 +28,8 @@ pub(crate) fn check() -> anyhow::Result<()> {
 fn page() -> anyhow::Result<String> {
     let mut text = format!(
         "# Providers\n\nMade by `cargo xtask catalogue`. Windows and prices: {}.\n\n\
-         `piton models` lists the models that you can use; `--model PROVIDER/NAME` accepts any name that the provider \
-         knows, listed or not.\n",
+         `piton models` lists the models that you can use (`--all`: also those of providers without a key, marked); \
+         `--model PROVIDER/NAME` accepts any name that the provider knows, listed or not.\n",
         catalogue::about()
     );
     text.push_str(FOR_ALL);
