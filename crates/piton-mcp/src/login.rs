@@ -71,6 +71,12 @@ pub async fn login(
     manager.configure_client(config).map_err(words)?;
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let asked = manager.get_authorization_url(&scopes).await.map_err(words)?;
+    if !is_page(&asked) {
+        return Err(format!(
+            "the server's authorization page is no http or https address: {}",
+            text::line(&asked, 200)
+        ));
+    }
     browser(&asked);
     let returned = tokio::time::timeout(PATIENCE, returned(&listener, &redirect_uri, &asked)).await;
     let callback = returned.map_err(|_| "nobody came back from the browser within ten minutes".to_owned())??;
@@ -82,6 +88,11 @@ pub async fn login(
         issuer: text::line(&issuer, 200),
         scopes: scopes.iter().map(|scope| text::line(scope, 100)).collect(),
     })
+}
+
+/// Whether a browser shows it as a page. A server may name what runs a script, or a file of this machine.
+fn is_page(address: &str) -> bool {
+    Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
 
 /// Forgets the token of a server. Answers whether there was one.
@@ -362,4 +373,19 @@ fn redirected(answer: &piton_http::Response, from: &Url) -> Option<Url> {
     let to = answer.headers().get("location").filter(|_| answer.status().is_redirection())?;
     let to = from.join(to.to_str().ok()?).ok()?;
     (to.scheme() == "https" || (to.scheme() == "http" && from.scheme() == "http")).then_some(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_page_is_opened_in_the_browser() {
+        assert!(is_page("https://x.example/authorize?client_id=a") && is_page("http://127.0.0.1:1/a"));
+        for address in
+            ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "vscode://x", "x.example/a", ""]
+        {
+            assert!(!is_page(address), "{address}");
+        }
+    }
 }

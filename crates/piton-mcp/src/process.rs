@@ -125,7 +125,11 @@ fn keep_quarantine(folder: &Path) -> bool {
     let found: Vec<PathBuf> =
         std::fs::read_dir(folder.join(QUARANTINE)).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     let (Some(first), Some(name)) = (found.first(), folder.file_name()) else { return true };
-    let kept = folder.with_file_name(QUARANTINE).join(name);
+    // A number of a process comes again, and what an earlier one left is not replaced.
+    let all = folder.with_file_name(QUARANTINE);
+    let free = |number: &u32| !all.join(format!("{number}-{}", name.display())).exists();
+    let number = (0..).find(free).unwrap_or_default();
+    let kept = all.join(format!("{number}-{}", name.display()));
     let moved = private::make_folder(&kept).is_ok()
         && found.iter().all(|path| path.file_name().is_some_and(|name| std::fs::rename(path, kept.join(name)).is_ok()));
     tracing::warn!(target: "piton", first = %first.display(), kept = %kept.display(), moved, "moved out of the workspace");
@@ -443,6 +447,21 @@ impl Complaints {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_moved_out_of_the_workspace_outlives_the_sandbox_and_replaces_nothing() {
+        let all = tempfile::tempdir().unwrap();
+        let folder = all.path().join("7-0-s");
+        for text in ["mine", "another"] {
+            std::fs::create_dir_all(folder.join(QUARANTINE)).unwrap();
+            std::fs::write(folder.join(QUARANTINE).join("0-.envrc"), text).unwrap();
+            drop(Private { folder: folder.clone(), _lock: private::append(&all.path().join("7-0-s.lock")).unwrap() });
+            assert!(!folder.exists());
+        }
+        let kept =
+            |number: u32| std::fs::read_to_string(all.path().join(format!("quarantine/{number}-7-0-s/0-.envrc")));
+        assert_eq!((kept(0).unwrap().as_str(), kept(1).unwrap().as_str()), ("mine", "another"));
+    }
 
     #[test]
     fn each_sandbox_has_a_folder_of_its_own_and_what_is_left_of_the_dead_is_swept() {

@@ -8,17 +8,36 @@ use crate::out::view;
 use crate::surroundings::Surroundings;
 use piton_engine::assemble::servers::{OwnFile, import as others};
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Adds a server.
 pub(super) fn add(args: &McpAddArgs, around: &Surroundings) -> Result<u8> {
-    let entry = entry_of(args)?;
+    let entry = from_anywhere(entry_of(args)?, &around.workspace(None)?);
     let mut own = OwnFile::read(&around.machine)?;
     own.add(&args.name, entry, args.replace).map_err(Failure::user)?;
     own.write()?;
     let file = own.path().display();
     view::write_stderr(&format!("Added {} to {file}. `piton mcp test {}` tries it.\n", args.name, args.name));
     Ok(0)
+}
+
+/// The same with whole paths for those that lead from this folder to something: the server starts elsewhere. A name alone may be anything.
+fn from_anywhere(mut entry: Value, here: &Path) -> Value {
+    let whole = |word: &str| {
+        let leads = word.contains(['/', '.']) && Path::new(word).is_relative() && here.join(word).exists();
+        leads.then(|| here.join(word).canonicalize().ok()).flatten().map(|path| json!(path))
+    };
+    let is_started_here = entry.get("cwd").is_none();
+    if let Some(fields) = entry.as_object_mut().filter(|_| is_started_here) {
+        let args = fields.get_mut("args").and_then(Value::as_array_mut);
+        args.into_iter()
+            .flatten()
+            .for_each(|word| *word = word.as_str().and_then(whole).unwrap_or_else(|| word.clone()));
+        if let Some(path) = fields.get("command").and_then(Value::as_str).and_then(whole) {
+            fields.insert("command".to_owned(), path);
+        }
+    }
+    entry
 }
 
 /// The entry that the words come to: JSON, an address, or a command.
@@ -180,4 +199,23 @@ pub(super) fn import(files: &[PathBuf], yes: bool, around: &Surroundings) -> Res
     own.write()?;
     view::write_stderr(&format!("Added {servers} to {}.\n", own.path().display()));
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_leads_from_here_is_kept_whole_and_a_name_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().canonicalize().unwrap();
+        ["words.py", "run", "tools"].iter().for_each(|name| std::fs::write(here.join(name), "").unwrap());
+        let entry = json!({"command": "./run", "args": ["words.py", "tools", ".", "-y", "@a/b", "../gone.py"]});
+        let kept = from_anywhere(entry.clone(), &here);
+        assert_eq!(kept["command"], json!(here.join("run")));
+        assert_eq!(kept["args"], json!([here.join("words.py"), "tools", here, "-y", "@a/b", "../gone.py"]));
+        let mut elsewhere = entry;
+        elsewhere["cwd"] = json!("/srv");
+        assert_eq!(from_anywhere(elsewhere.clone(), &here), elsewhere);
+    }
 }
