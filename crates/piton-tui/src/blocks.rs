@@ -367,7 +367,7 @@ impl Sketch<'_> {
 
     /// What undo does not cover.
     pub(crate) fn notices(&self, notices: &[String]) -> Vec<Line<'static>> {
-        notices.iter().flat_map(|notice| self.aside(&format!("for undo: {notice}"), self.theme.dim)).collect()
+        notices.iter().flat_map(|notice| self.aside(notice, self.theme.dim)).collect()
     }
 
     fn hook(&self, run: &HookRun) -> Vec<Line<'static>> {

@@ -409,7 +409,7 @@ impl Face {
         };
         let items = vec![
             item("stay", "the turn goes on, and you watch it", "stay"),
-            item("wait, then leave", "the face is closed when the turn is over", "wait"),
+            item("leave when done", "close Piton after this turn", "wait"),
             item(
                 "leave it to the background",
                 "the turn goes on without a terminal; watch it with piton --attach",
