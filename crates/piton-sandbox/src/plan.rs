@@ -71,7 +71,9 @@ impl Plan {
             plan.machine(path, false);
         }
         // Last, since the later of two at the same place is seen.
-        let credentials: Vec<PathBuf> = tables::CREDENTIALS.iter().map(|name| reach.home.join(name)).collect();
+        let theirs = plan.mounts.iter().filter_map(|mount| tables::home_of(&mount.at));
+        let homes: BTreeSet<&Path> = theirs.chain([reach.home.as_path()]).collect();
+        let credentials: Vec<PathBuf> = homes.into_iter().flat_map(tables::credentials).collect();
         plan.hide(&credentials);
         plan.hide(&reach.hidden);
         match reach.backend {

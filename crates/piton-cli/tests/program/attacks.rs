@@ -110,6 +110,7 @@ const TRIES: &[Try] = &[
         49,
         AttackOnKernel,
         "bash",
+    (47, Attack, "bash", "cat {TOKENS} 2>/dev/null | grep -a {CANARY}"),
         "python3 -c 'import subprocess; [subprocess.Popen([\"sleep\", \"9\"]) for _ in range(2000)]'",
     ),
     // What a README may ask for, in one line.
@@ -134,6 +135,8 @@ const TRIES: &[Try] = &[
     (0, Work, "write", "sub/by-tool"),
     (0, Work, "write", "at-the-top"),
     (0, Work, "bash", "echo x > sub/made && rm sub/made"),
+    (0, Work, "bash", "grep of-a-package {HOME}/.hex/packages/p {HOME}/.ivy2/cache/p {HOME}/.julia/packages/p"),
+    (0, Work, "bash", "grep https://crates.example/ \"$HOME/.cargo/config.toml\""),
     (0, Work, "bash", "sed -i s/more/less/ sub/g && find sub -name g -exec grep less {} +"),
     (0, Work, "bash", "echo x > \"$TMPDIR/x\" && mkdir \"$HOME/own\" && tar cf \"$TMPDIR/t.tar\" sub"),
     (0, Work, "bash", "git status --short && git log -1 --format=%s && git diff --stat"),
@@ -186,6 +189,22 @@ const TRIES: &[Try] = &[
 enum Who {
     /// Whoever runs the tests.
     Runs,
+/// What package managers keep tokens in, below the home.
+const TOKENS: &[&str] = &[
+    ".cargo/config.toml",
+    ".cargo/credentials.toml",
+    ".hex/hex.config",
+    ".ivy2/.credentials",
+    ".julia/servers/pkg.example/auth.toml",
+    ".nvm/versions/node/v22/etc/npmrc",
+    ".pub-cache/credentials.json",
+    ".gem/credentials",
+    ".sdkman/candidates/maven/3.9/conf/settings.xml",
+    ".cache/huggingface/token",
+    ".npmrc",
+    ".config/uv/uv.toml",
+];
+
     Nobody,
 }
 
@@ -220,7 +239,9 @@ impl Field {
             let text = text.replace("{HOME}", home.to_str().unwrap()).replace("{CANARY}", CANARY);
             let text = text.replace("{TCP}", &tcp.local_addr().unwrap().port().to_string());
             let text = text.replace("{UDP}", &udp.local_addr().unwrap().port().to_string());
+        let tokens: Vec<String> = TOKENS.iter().map(|name| home.join(name).display().to_string()).collect();
             text.replace("{PID}", &std::process::id().to_string()).replace("{ID}", &id)
+            let text = text.replace("{TOKENS}", &tokens.join(" "));
         };
         let texts: Vec<String> = tries.iter().map(|(.., text)| here(text)).collect();
         let calls = tries.iter().zip(&texts).map(|((_, _, tool, _), text)| {
@@ -243,6 +264,14 @@ impl Field {
         let stage = stage.with_files([("sub/f", "hello\n"), ("sub/g", "more\n")]);
         for (name, target) in [("link-file", out.join("secret")), ("link-out", out.clone())] {
             std::os::unix::fs::symlink(target, workspace.join("sub").join(name)).unwrap();
+        }
+        for name in TOKENS {
+            stage
+                .home
+                .write(name, format!("[registries.corp]\nindex = \"https://crates.example/\"\ntoken = \"{CANARY}\"\n"));
+        }
+        for name in [".hex/packages/p", ".ivy2/cache/p", ".julia/packages/p"] {
+            stage.home.write(name, "of-a-package");
         }
         for args in [
             &["init", "-q"][..],
