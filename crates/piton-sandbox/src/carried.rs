@@ -87,7 +87,7 @@ fn git_settings(text: &str) -> Vec<(String, String)> {
 }
 
 /// The lines of such a file. One that ends with a backslash goes on with the next, unless the backslash stands for itself.
-fn git_lines(text: &str) -> Vec<String> {
+pub(crate) fn git_lines(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut goes_on = false;
     for line in text.lines() {
@@ -105,7 +105,7 @@ fn git_lines(text: &str) -> Vec<String> {
 }
 
 /// A value without its quotes, escapes and comment.
-fn git_value(text: &str) -> String {
+pub(crate) fn git_value(text: &str) -> String {
     let (mut value, mut is_quoted) = (String::new(), false);
     let mut rest = text.trim().chars();
     // Blanks at the end count only within quotes.

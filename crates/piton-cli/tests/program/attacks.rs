@@ -93,6 +93,11 @@ const TRIES: &[Try] = &[
     (18, AtTarget, "bash", "mkdir -p .git/rebase-merge && echo 'exec x' > .git/rebase-merge/git-rebase-todo"),
     (18, AtTarget, "bash", "rm -fr .git/logs && ln -s {OUT} .git/logs"),
     (19, Attack, "bash", "git config core.fsmonitor x && git config --unset core.fsmonitor"),
+    (19, Attack, "bash", "echo '[core]' >> inc/set"),
+    (19, Attack, "bash", "mv inc old && mv old inc"),
+    (19, AtTarget, "bash", "printf '[filter \"x\"]\\n\\tclean = x\\n' > inc/later"),
+    (19, AtTarget, "bash", "echo '[core]' > .git/more"),
+    (19, Attack, "write", "inc/later"),
     (25, AtTarget, "bash", "echo '# x' >> {HOME}/config.toml"),
     (25, AtTarget, "bash", "mkdir -p {HOME}/data && echo '{}' > {HOME}/data/trust.json"),
     (25, AtTarget, "write", "{HOME}/data/other.json"),
@@ -105,12 +110,12 @@ const TRIES: &[Try] = &[
     (47, Attack, "bash", "grep -r {CANARY} {HOME}"),
     (47, Attack, "read", "{OUT}/secret"),
     (47, Attack, "grep", "{OUT}"),
+    (47, Attack, "bash", "cat {TOKENS} 2>/dev/null | grep -a {CANARY}"),
     (47, AttackByRoot, "bash", "grep root /etc/shadow"),
     (
         49,
         AttackOnKernel,
         "bash",
-    (47, Attack, "bash", "cat {TOKENS} 2>/dev/null | grep -a {CANARY}"),
         "python3 -c 'import subprocess; [subprocess.Popen([\"sleep\", \"9\"]) for _ in range(2000)]'",
     ),
     // What a README may ask for, in one line.
@@ -130,13 +135,13 @@ const TRIES: &[Try] = &[
     (0, AttackOnKernel, "bash", "python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(250, 0, -3, 1) < 0)'"),
     (0, Work, "bash", "grep hello sub/f"),
     (0, Work, "bash in sub", "grep hello f && echo x > by-workdir && rm by-workdir"),
+    (0, Work, "bash", "grep of-a-package {HOME}/.hex/packages/p {HOME}/.ivy2/cache/p {HOME}/.julia/packages/p"),
+    (0, Work, "bash", "grep https://crates.example/ \"$HOME/.cargo/config.toml\""),
     (0, Work, "read", "sub/f"),
     (0, Work, "grep", "sub"),
     (0, Work, "write", "sub/by-tool"),
     (0, Work, "write", "at-the-top"),
     (0, Work, "bash", "echo x > sub/made && rm sub/made"),
-    (0, Work, "bash", "grep of-a-package {HOME}/.hex/packages/p {HOME}/.ivy2/cache/p {HOME}/.julia/packages/p"),
-    (0, Work, "bash", "grep https://crates.example/ \"$HOME/.cargo/config.toml\""),
     (0, Work, "bash", "sed -i s/more/less/ sub/g && find sub -name g -exec grep less {} +"),
     (0, Work, "bash", "echo x > \"$TMPDIR/x\" && mkdir \"$HOME/own\" && tar cf \"$TMPDIR/t.tar\" sub"),
     (0, Work, "bash", "git status --short && git log -1 --format=%s && git diff --stat"),
@@ -184,11 +189,6 @@ const TRIES: &[Try] = &[
     ),
 ];
 
-/// Who tries it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
-    /// Whoever runs the tests.
-    Runs,
 /// What package managers keep tokens in, below the home.
 const TOKENS: &[&str] = &[
     ".cargo/config.toml",
@@ -205,6 +205,11 @@ const TOKENS: &[&str] = &[
     ".config/uv/uv.toml",
 ];
 
+/// Who tries it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    /// Whoever runs the tests.
+    Runs,
     Nobody,
 }
 
@@ -234,14 +239,14 @@ impl Field {
         let mut stage = Stage::new(json!([]));
         let (workspace, home) = (stage.workspace.path(), stage.home.path());
         let (out, evil) = (home.join("out"), PathBuf::from(format!("{}-evil", workspace.display())));
+        let tokens: Vec<String> = TOKENS.iter().map(|name| home.join(name).display().to_string()).collect();
         let here = |text: &str| {
+            let text = text.replace("{TOKENS}", &tokens.join(" "));
             let text = text.replace("{WS}", workspace.to_str().unwrap()).replace("{OUT}", out.to_str().unwrap());
             let text = text.replace("{HOME}", home.to_str().unwrap()).replace("{CANARY}", CANARY);
             let text = text.replace("{TCP}", &tcp.local_addr().unwrap().port().to_string());
             let text = text.replace("{UDP}", &udp.local_addr().unwrap().port().to_string());
-        let tokens: Vec<String> = TOKENS.iter().map(|name| home.join(name).display().to_string()).collect();
             text.replace("{PID}", &std::process::id().to_string()).replace("{ID}", &id)
-            let text = text.replace("{TOKENS}", &tokens.join(" "));
         };
         let texts: Vec<String> = tries.iter().map(|(.., text)| here(text)).collect();
         let calls = tries.iter().zip(&texts).map(|((_, _, tool, _), text)| {
@@ -260,11 +265,6 @@ impl Field {
             fs::create_dir(folder).unwrap();
             fs::write(folder.join("secret"), CANARY).unwrap();
         }
-        let name = SocketAddr::from_abstract_name(format!("piton-{id}")).unwrap();
-        let stage = stage.with_files([("sub/f", "hello\n"), ("sub/g", "more\n")]);
-        for (name, target) in [("link-file", out.join("secret")), ("link-out", out.clone())] {
-            std::os::unix::fs::symlink(target, workspace.join("sub").join(name)).unwrap();
-        }
         for name in TOKENS {
             stage
                 .home
@@ -273,8 +273,16 @@ impl Field {
         for name in [".hex/packages/p", ".ivy2/cache/p", ".julia/packages/p"] {
             stage.home.write(name, "of-a-package");
         }
+        let name = SocketAddr::from_abstract_name(format!("piton-{id}")).unwrap();
+        let stage = stage.with_files([("sub/f", "hello\n"), ("sub/g", "more\n"), ("inc/set", "[user]\n")]);
+        for (name, target) in [("link-file", out.join("secret")), ("link-out", out.clone())] {
+            std::os::unix::fs::symlink(target, workspace.join("sub").join(name)).unwrap();
+        }
         for args in [
             &["init", "-q"][..],
+            &["config", "include.path", "../inc/set"],
+            &["config", "includeIf.gitdir:/.path", "../inc/later"],
+            &["config", "includeIf.gitdir:/x/.path", "more"],
             &["add", "sub/f", "sub/g"],
             &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
         ] {
@@ -341,7 +349,8 @@ impl Field {
             }
         }
         let (home, workspace) = (self.stage.home.path(), self.stage.workspace.path());
-        let within = [".claude", "sub/deep/.claude", "far/new/.git/hooks/pre-commit"].map(|name| workspace.join(name));
+        let within = [".claude", "sub/deep/.claude", "far/new/.git/hooks/pre-commit", "inc/later", ".git/more"]
+            .map(|name| workspace.join(name));
         for made in [home.join("data/trust.json"), home.join("data/other.json")].into_iter().chain(within) {
             if made.exists() {
                 harmed.push(format!("{} was made", made.display()));
