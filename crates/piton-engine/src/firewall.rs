@@ -27,7 +27,16 @@ const KEY_BYTES: usize = 32;
 
 /// The firewall of a session that opens with these settings.
 pub(crate) fn firewall(data_dir: &Path, settings: &Settings, session: &State) -> Firewall {
-    let SecretSettings { redact, values, files } = &settings.secrets;
+    let firewall = of_machine(data_dir, &settings.secrets);
+    know_settings(&firewall, settings);
+    let said = session.transcript().filter(|message| message.role == Role::Assistant);
+    said.for_each(|message| firewall.own(&message.parts));
+    firewall
+}
+
+/// One that knows these secrets, whoever uses it.
+pub(crate) fn of_machine(data_dir: &Path, secrets: &SecretSettings) -> Firewall {
+    let SecretSettings { redact, values, files } = secrets;
     if !redact {
         return Firewall::off();
     }
@@ -40,7 +49,6 @@ pub(crate) fn firewall(data_dir: &Path, settings: &Settings, session: &State) ->
     };
     let firewall = Firewall::new(Secrets::new(Arc::new(tag)));
     values.iter().for_each(|(name, value)| firewall.know(name, value));
-    know_settings(&firewall, settings);
     files.iter().filter_map(|file| text(file)).for_each(|text| firewall.know_file(&text));
     let said = session.transcript().filter(|message| message.role == Role::Assistant);
     said.for_each(|message| firewall.own(&message.parts));

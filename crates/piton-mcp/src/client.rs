@@ -67,6 +67,7 @@ impl Client {
         });
         let mut servers = BTreeMap::new();
         for entry in entries {
+            around.know(&entry);
             let connector =
                 Connector { entry: Arc::new(entry.clone()), around: Arc::clone(&around), guards: Arc::clone(&guards) };
             servers

@@ -382,6 +382,8 @@ impl Managed {
             (Arc::clone(&now.manifest), Arc::clone(&now.pins))
         };
         let pins = self.shared.keep.learn(&self.key, &known, &manifest.catalogue.tools);
+        // Pins as well: what is kept and what is shown are the same.
+        let manifest = manifest.cleaned(&self.connector.around.firewall);
         if pins != *known {
             self.set_pins(pins);
         }
