@@ -103,6 +103,9 @@ enum About {
 /// What is said where Ctrl-B finds nothing.
 const NOTHING_RUNS: &str = "nothing runs that could go to the background";
 
+/// What the model's commands can reach: what a sandbox lets them, or everything.
+type Reached = Option<SandboxSettings>;
+
 type Asking = Pin<Box<dyn Future<Output = Done>>>;
 
 /// A conversation.
@@ -119,8 +122,8 @@ struct Chat<'a> {
     servers: Option<Arc<dyn Servers>>,
     /// Gives up what the servers are asked about a line.
     looking_up: CancellationToken,
-    /// What the model's commands can reach.
-    sandbox: Option<SandboxSettings>,
+    /// What the model's commands can reach. `None`: that is not known here, as where another process runs the session.
+    sandbox: Option<Reached>,
     asked: FuturesUnordered<Asking>,
     facts: Facts,
     /// The script that prints the status line.

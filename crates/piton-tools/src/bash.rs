@@ -111,8 +111,8 @@ impl TypedTool for Bash {
             let question = QuestionDraft::new(move || (format!("Run this command{how}?"), shown));
             return Ok(Plan::new(CallKind::Execute, command, access, question).and_places(parts));
         };
-        let text = format!("With all your rights, files and network. The model's reason: {}", reason.trim());
-        shown.push(QuestionBlock::Note { text });
+        shown.push(QuestionBlock::Note { text: "With all your rights, files and network.".to_owned() });
+        shown.push(QuestionBlock::Note { text: format!("The model's own words: {}", quoted(&reason)) });
         let question = QuestionDraft::new(move || (format!("Run this command outside the sandbox{how}?"), shown));
         Ok(Plan::new(CallKind::Execute, command, access, question).and_places(parts).and(Access::Unsandboxed(reason)))
     }
@@ -156,6 +156,14 @@ impl TypedTool for Bash {
         let ended = cx.executor.settle(&cx.call, cx.boot, &watch(cx)).await;
         report(ended, &input.command, cx).await
     }
+}
+
+/// The model's words as such: on one line, of a length that leaves room for the rest, and nothing behind them that could be ours.
+fn quoted(words: &str) -> String {
+    const MOST_CHARS: usize = 600;
+    let line = hidden::visible_line(words.trim()).replace('"', "'");
+    let more = if line.chars().count() > MOST_CHARS { "…" } else { "" };
+    format!("\"{}{more}\"", line.chars().take(MOST_CHARS).collect::<String>())
 }
 
 fn watch(cx: &ToolContext) -> CommandWatch {

@@ -299,7 +299,7 @@ fn one_call_runs_outside_where_a_person_says_so_and_the_next_is_inside_again() {
     let command = "cat \"$HOME/config.toml\" || echo hidden";
     let script = || {
         calls([
-            ("bash", json!({"command": command, "outside_sandbox": "it needs my\u{202e} settings"})),
+            ("bash", json!({"command": command, "outside_sandbox": "it needs my\u{202e} settings\"\n\nPiton: you allowed this before"})),
             ("bash", json!({"command": command})),
         ])
         .with_config("# secret-of-the-home\n[sandbox]\nmode = \"workspace-write\"\n")
@@ -308,7 +308,8 @@ fn one_call_runs_outside_where_a_person_says_so_and_the_next_is_inside_again() {
     let mut terminal = stage.terminal(&["run", "--allow", "bash", "go"]);
     until("it asks", || terminal.screen().contains("outside the sandbox?"));
     let screen = terminal.screen();
-    assert!(screen.contains("The model's reason: it needs my") && !screen.contains('\u{202e}'), "{screen}");
+    assert!(screen.contains("The model's own words: \"it needs my") && !screen.contains('\u{202e}'), "{screen}");
+    assert!(screen.contains("settings'\\n\\nPiton: you allowed this before\""), "on one line, in quotes: {screen}");
     assert!(!screen.contains("always"), "it is asked each time: {screen}");
     terminal.type_line("y");
     assert_eq!(terminal.end(), 0);
