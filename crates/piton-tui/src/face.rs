@@ -53,6 +53,8 @@ pub enum Input {
         /// Its id; empty: one that begins with the first prompt.
         id: String,
     },
+    /// The session's last turn was interrupted with the process that ran it, and waits to be resumed.
+    Interrupted,
     /// How the next turn will be run.
     Facts(Facts),
     /// A line that stands in the transcript.
@@ -407,7 +409,7 @@ impl Face {
     }
 
     fn is_busy(&self) -> bool {
-        self.transcript.story().session().busy || self.transcript.story().runs_of_user()
+        self.transcript.is_busy()
     }
 
     /// Takes notice of something. What is to be done for it.
@@ -425,6 +427,7 @@ impl Face {
                 }
             }
             Input::Session { id } => self.begin(&id),
+            Input::Interrupted => self.transcript.interrupt(),
             Input::Facts(facts) => self.introduce(facts),
             Input::Note(note) => self.note(&note),
             Input::Page { title, text, at_end } => {
@@ -464,7 +467,7 @@ impl Face {
             Input::Closed => self.close(),
             Input::PutBack(words) => self.put_back(&words),
             Input::PlanEdited(subject, text) => return self.plan_edited(&subject, &text),
-            Input::Edited(text) => self.prompt.set(text.trim_end_matches('\n')),
+            Input::Edited(text) => self.set_prompt(text.trim_end_matches('\n')),
             Input::History(entries) => self.history.extend(entries),
             Input::Offers(line, items) => self.take_offers(&line, items),
             Input::Commands(commands) => return self.add_commands(commands),
@@ -558,7 +561,7 @@ impl Face {
         }
         let now = self.prompt.text();
         let all = if now.trim().is_empty() { words.to_owned() } else { format!("{words}\n{now}") };
-        self.prompt.set(&all);
+        self.set_prompt(&all);
     }
 
     fn note(&mut self, note: &Note) {

@@ -92,7 +92,7 @@ impl Chat<'_> {
             Purpose::Rewind => self.rewind_to(value),
             Purpose::Setup => self.set_up(value).await,
             // The face sees to these.
-            Purpose::History | Purpose::Leaving | Purpose::Setting => {}
+            Purpose::History | Purpose::Leaving | Purpose::TooLong | Purpose::Setting => {}
         }
     }
 

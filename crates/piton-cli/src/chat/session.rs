@@ -206,7 +206,8 @@ impl<'a> Chat<'a> {
             self.note(format!("{} is allowed in this session (/permissions)", grant.rule));
         }
         if session.resumed() == Resumed::MidTurn && session.elsewhere().is_none() {
-            self.note("its last turn was cut off: /continue goes on with it, and so does what you say next");
+            self.terminal.tell(Input::Interrupted);
+            self.note("the last turn was interrupted: /continue resumes it, and so does your next message");
         }
         (self.open, self.hands_over) = (Some(Open { session, feed, upkeep }), false);
         // A mode that a person chose is the session's, whoever resumes it. `--yes` is for one run.

@@ -199,6 +199,8 @@ impl Face {
             "leaves when the turn is over, Esc stops".to_owned()
         } else if self.is_busy() {
             "Esc stops".to_owned()
+        } else if self.transcript.is_interrupted() {
+            "interrupted: /continue resumes, Esc ends the turn".to_owned()
         } else {
             "? keys".to_owned()
         });

@@ -19,6 +19,7 @@ use piton_core::event::Subject;
 use piton_core::permission::PermissionMode;
 use piton_core::server_tool;
 use piton_core::story::{Block, Body, CallBlock};
+use piton_core::tokens::Family;
 use ratatui_core::text::Line;
 
 /// Within so many milliseconds a second press of the same key is one with the first.
@@ -225,9 +226,11 @@ impl Face {
     fn choose(&mut self, purpose: Purpose, item: Item) -> Vec<Effect> {
         match purpose {
             Purpose::History => {
-                self.prompt.set(&item.value);
+                self.set_prompt(&item.value);
                 Vec::new()
             }
+            Purpose::TooLong if item.value == "edit" => Vec::new(),
+            Purpose::TooLong => self.send(item.value == "follow up"),
             Purpose::Session if self.is_busy() => self.busy(),
             Purpose::Leaving if item.value == "stay" => Vec::new(),
             Purpose::Leaving if item.value == "wait" => {
@@ -351,8 +354,11 @@ impl Face {
             return Vec::new();
         }
         match self.asked_mut().and_then(super::Asked::typing) {
-            Some(prompt) => prompt.paste(text),
-            None => self.prompt.paste(text),
+            Some(prompt) => drop(prompt.paste(text)),
+            None => {
+                let paste = self.prompt.paste(text);
+                paste.into_iter().for_each(|paste| self.history.pasted(paste));
+            }
         }
         Vec::new()
     }
@@ -368,7 +374,7 @@ impl Face {
             return Vec::new();
         }
         self.leaves_after = false;
-        if self.is_busy() {
+        if self.is_busy() || self.transcript.is_interrupted() {
             // One behind the other: from the stop on nothing that waits is read, so all of it comes back.
             return vec![Effect::Cancel, Effect::Unqueue(None)];
         }
@@ -447,14 +453,17 @@ impl Face {
         vec![Effect::Mode(next)]
     }
 
-    /// The last call whole; it is shown already: the whole session.
+    /// The last call or long message whole; it is shown already: the whole session.
     fn details(&mut self) {
-        let Some(block) = self.transcript.last_call() else {
+        let Some(block) = self.transcript.last_folded() else {
             self.hint = Some("no call yet".to_owned());
             return;
         };
-        let lines = call_page(block, self.size.0, &self.theme);
-        self.page = Some(Page::new("the last call · Ctrl-O again: the whole session", lines));
+        let (what, lines) = match &block.body {
+            Body::Call(call) => ("the last call", call_page(block, call, self.size.0, &self.theme)),
+            _ => ("your message", Sketch { columns: self.size.0, theme: &self.theme, folds: false }.block(block)),
+        };
+        self.page = Some(Page::new(&format!("{what} · Ctrl-O again: the whole session"), lines));
         self.shows_call = true;
     }
 
@@ -480,7 +489,17 @@ impl Face {
     fn recall(&mut self, is_back: bool) {
         let draft = self.prompt.text();
         let words = if is_back { self.history.up(&draft) } else { self.history.down(&draft) };
-        words.iter().for_each(|words| self.prompt.set(words));
+        words.iter().for_each(|words| self.set_prompt(words));
+    }
+
+    /// Puts a text from before into the prompt, with chips for what was pasted into it.
+    pub(super) fn set_prompt(&mut self, text: &str) {
+        let pastes = self.history.pastes_in(text);
+        pastes
+            .iter()
+            .filter_map(|paste| text.get(paste.clone()))
+            .for_each(|paste| self.history.pasted(paste.to_owned()));
+        self.prompt.set_with(text, &pastes);
     }
 
     fn submit(&mut self, is_follow_up: bool) -> Vec<Effect> {
@@ -489,8 +508,15 @@ impl Face {
             return Vec::new();
         }
         self.menu = Menu::default();
+        if self.is_too_long(is_follow_up) {
+            return Vec::new();
+        }
+        self.send(is_follow_up)
+    }
+
+    fn send(&mut self, is_follow_up: bool) -> Vec<Effect> {
         let sent = self.prompt.take();
-        let kept = self.history.add(&sent.text, self.now_ms);
+        let kept = self.history.add(&sent.text, sent.pastes, self.now_ms);
         let mut effects: Vec<Effect> = kept.map(Effect::Remember).into_iter().collect();
         if let Some((name, words)) = commands::parse(&sent.text).filter(|_| sent.pictures.is_empty()) {
             effects.extend(self.obey(name, words));
@@ -507,6 +533,36 @@ impl Face {
             effects.push(Effect::Say { text: sent.text, pictures: sent.pictures, when });
         }
         effects
+    }
+
+    /// Asks before a message is sent that is larger than the model's whole context.
+    fn is_too_long(&mut self, is_follow_up: bool) -> bool {
+        let Some((model, window)) = self.facts.as_ref().and_then(|facts| Some((&facts.model, facts.window?))) else {
+            return false;
+        };
+        let text = self.prompt.text();
+        // No token is shorter than a byte.
+        if (text.len() as u64) < window || text.starts_with('!') {
+            return false;
+        }
+        let tokens = Family::of(model).estimate(&text);
+        if tokens < window {
+            return false;
+        }
+        let (tokens, window) = (blocks::short(tokens), blocks::short(window));
+        let title = format!("This message has about {tokens} tokens, but the context of {model} only {window}");
+        let item = |label: &str, detail: &str, value: &str| Item {
+            label: label.to_owned(),
+            detail: detail.to_owned(),
+            value: value.to_owned(),
+        };
+        let when = if is_follow_up { "follow up" } else { "steer" };
+        let items = vec![
+            item("keep editing", "save the text as a file and name that: the model reads what it needs", "edit"),
+            item("send anyway", "the provider will probably refuse it", when),
+        ];
+        self.picker = Some(Picker::new(Purpose::TooLong, &title, items));
+        true
     }
 
     fn obey(&mut self, name: &str, words: &str) -> Vec<Effect> {
@@ -678,11 +734,10 @@ fn written(input: &CallInput) -> String {
 }
 
 /// All of a call: what it ran with and what came of it.
-fn call_page(block: &Block, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Body::Call(call) = &block.body else { return Vec::new() };
+fn call_page(block: &Block, call: &CallBlock, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let sketch = Sketch { columns, theme, folds: false };
     let mut lines = sketch.block(block);
-    let CallBlock { input, .. } = &**call;
+    let CallBlock { input, .. } = call;
     lines.push(Line::default());
     lines.extend(crate::text::clean_lines(&written(input)).into_iter().map(|line| Line::styled(line, theme.dim)));
     if let Some(outcome) = call.outcome() {

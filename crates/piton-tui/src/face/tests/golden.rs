@@ -134,6 +134,14 @@ fn screens() -> Vec<(&'static str, Way)> {
             });
             hear(seat, told);
         }),
+        ("interrupted", |seat| {
+            let mut told = work();
+            called(&mut told, 3, &[("bash", json!({"command": "cargo test"}))]);
+            seat.tell(Input::Session { id: "ses_1".to_owned() });
+            seat.tell(Input::Interrupted);
+            told.all.into_iter().for_each(|told| drop(seat.tell(Input::Heard(Box::new(told)))));
+            seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
+        }),
         ("own command", |seat| {
             let mut told = Told::default();
             for (call, is_private) in [("u1", false), ("u2", true)] {
