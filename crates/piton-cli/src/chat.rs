@@ -234,6 +234,8 @@ fn face(wanted: (bool, bool), around: &Surroundings) -> Result<(Terminal, Unboun
 impl Chat<'_> {
     async fn until_over(&mut self, mut effects: UnboundedReceiver<Effect>, stops: &mut Stops) -> Result<u8> {
         let mut sizes = signal(SignalKind::window_change()).context("cannot listen for signals")?;
+        // It may have changed while the session was opened.
+        self.terminal.resized();
         while !self.is_over {
             self.show_printed();
             tokio::select! {
