@@ -579,7 +579,7 @@ pub(crate) fn one_line(words: &str) -> String {
     text::clean(words).replace('\n', "⏎ ").replace('\t', " ")
 }
 
-fn first_line(words: &str) -> String {
+pub(crate) fn first_line(words: &str) -> String {
     let mut lines = words.lines().filter(|line| !line.trim().is_empty());
     let first = one_line(lines.next().unwrap_or_default());
     if lines.next().is_some() { format!("{first} …") } else { first }

@@ -25,11 +25,13 @@ use crate::review::{FileChange, FileHunk, Review, Source};
 use crate::rewind::{self, Rewind};
 use crate::theme::{Level, Theme};
 use crate::transcript::Transcript;
+use crate::trust::{Brought, Trusting};
 use crossterm::event::KeyEvent;
 use piton_core::client::{Answer, Published, Scope as RewindScope, Wanted, When};
 use piton_core::event::{Event, Subject};
 use piton_core::ids::MessageId;
 use piton_core::permission::PermissionMode;
+use piton_core::task::Tasks;
 use piton_core::todo::TodoItem;
 use ratatui_core::text::Line;
 use std::collections::VecDeque;
@@ -76,6 +78,10 @@ pub enum Input {
     Rewind(Vec<rewind::Turn>),
     /// The same, when more is known of them: nothing where they are not looked at any more.
     RewindAgain(Vec<rewind::Turn>),
+    /// What the repository brings along, to be trusted or not.
+    Trust(Vec<Brought>),
+    /// The same, when that has changed: nothing where it is not looked at any more.
+    TrustAgain(Vec<Brought>),
     /// Text from the clipboard.
     Pasted(String),
     /// A picture from there.
@@ -138,6 +144,8 @@ pub struct Facts {
     pub workspace: PathBuf,
     /// What may be spent, in millionths of a dollar.
     pub budget_micros: Option<u64>,
+    /// Whether another process runs the session: whoever leaves here ends nothing.
+    pub is_elsewhere: bool,
 }
 
 /// A line beside what the session tells.
@@ -205,6 +213,8 @@ pub enum Effect {
         /// What of them.
         scope: RewindScope,
     },
+    /// Trust what the repository brings along in this form, or take that back.
+    Trust(Brought, bool),
     /// Do this to a session in a list of them.
     Session(Deed),
     /// Put this on the clipboard.
@@ -225,8 +235,10 @@ pub enum Effect {
     Full(Option<bool>),
     /// Look so many half screens further back in the transcript, where it has the whole screen.
     Scroll(isize),
-    /// Leave.
+    /// Leave. What runs in the background is ended.
     Leave,
+    /// Leave, and let the commands in the background go on.
+    LeaveRunning,
     /// Leave, and have the turn go on without a terminal.
     HandOver,
 }
@@ -276,8 +288,11 @@ pub struct Face {
     shows_plan: bool,
     review: Option<Review>,
     rewind: Option<Rewind>,
+    trusting: Option<Trusting>,
     /// Whether the face is left when the turn is over.
     leaves_after: bool,
+    /// Words that came back into the prompt, until it is sent.
+    returned: String,
     facts: Option<Facts>,
     /// Rows from beside the session, to be shown with the next frame.
     notes: Vec<Line<'static>>,
@@ -291,6 +306,8 @@ pub struct Face {
     commands: Vec<Command>,
     meter: Meter,
     todos: Vec<TodoItem>,
+    /// What runs in the background.
+    tasks: Tasks,
     shows_panel: bool,
     /// When a key was pressed last, and when the two that want a second press were.
     key_ms: u64,
@@ -335,7 +352,9 @@ impl Face {
             shows_plan: false,
             review: None,
             rewind: None,
+            trusting: None,
             leaves_after: false,
+            returned: String::new(),
             facts: None,
             notes: Vec::new(),
             history: History::default(),
@@ -345,6 +364,7 @@ impl Face {
             commands: crate::commands::own(),
             meter: Meter::default(),
             todos: Vec::new(),
+            tasks: Tasks::default(),
             shows_panel: false,
             key_ms: 0,
             escape_ms: None,
@@ -396,7 +416,7 @@ impl Face {
 
     /// Whether a page has the whole screen.
     pub fn has_page(&self) -> bool {
-        self.page.is_some() || self.review.is_some() || self.rewind.is_some()
+        self.page.is_some() || self.review.is_some() || self.rewind.is_some() || self.trusting.is_some()
     }
 
     /// The question that is to be answered next.
@@ -423,35 +443,21 @@ impl Face {
             Input::Heard(published) => {
                 self.hear(&published);
                 if self.leaves_after && !self.is_busy() {
-                    return vec![Effect::Leave];
+                    self.leaves_after = false;
+                    return self.leave();
                 }
             }
             Input::Session { id } => self.begin(&id),
             Input::Interrupted => self.transcript.interrupt(),
             Input::Facts(facts) => self.introduce(facts),
             Input::Note(note) => self.note(&note),
-            Input::Page { title, text, at_end } => {
-                let page = Page::of_text(&title, &text);
-                (self.shows_call, self.shows_plan) = (false, false);
-                self.page = Some(if at_end { page.at_end() } else { page });
-            }
-            Input::Review(source, files) => {
-                let review = Review::new(source, files);
-                self.review = Some(match self.review.take() {
-                    Some(before) => review.again(&before),
-                    None => review,
-                });
-            }
-            Input::ReviewAgain(source, files) => {
-                self.review = self.review.take().map(|before| Review::new(source, files).again(&before));
-            }
-            Input::Rewind(turns) => {
-                self.rewind = Some(Rewind::new(&turns));
-                self.picker_ms = Some(self.now_ms);
-            }
-            Input::RewindAgain(turns) => {
-                self.rewind = self.rewind.take().map(|before| Rewind::new(&turns).again(&before));
-            }
+            page @ (Input::Page { .. }
+            | Input::Review(..)
+            | Input::ReviewAgain(..)
+            | Input::Rewind(_)
+            | Input::RewindAgain(_)
+            | Input::Trust(_)
+            | Input::TrustAgain(_)) => self.take_page(page),
             Input::Pasted(text) => return self.paste(&text),
             Input::Picture(picture) => self.prompt.attach(picture),
             Input::Theme(theme) => (self.theme, self.follows) = (*theme, None),
@@ -482,6 +488,40 @@ impl Face {
         Vec::new()
     }
 
+    /// Something gets the whole screen, or is another thing by now.
+    fn take_page(&mut self, page: Input) {
+        match page {
+            Input::Page { title, text, at_end } => {
+                let page = Page::of_text(&title, &text);
+                (self.shows_call, self.shows_plan) = (false, false);
+                self.page = Some(if at_end { page.at_end() } else { page });
+            }
+            Input::Review(source, files) => {
+                let review = Review::new(source, files);
+                self.review = Some(match self.review.take() {
+                    Some(before) => review.again(&before),
+                    None => review,
+                });
+            }
+            Input::ReviewAgain(source, files) => {
+                self.review = self.review.take().map(|before| Review::new(source, files).again(&before));
+            }
+            Input::Rewind(turns) => {
+                self.rewind = Some(Rewind::new(&turns));
+                self.picker_ms = Some(self.now_ms);
+            }
+            Input::RewindAgain(turns) => {
+                self.rewind = self.rewind.take().map(|before| Rewind::new(&turns).again(&before));
+            }
+            Input::Trust(items) => {
+                self.trusting = Some(Trusting::new(items));
+                self.picker_ms = Some(self.now_ms);
+            }
+            Input::TrustAgain(items) => self.trusting = self.trusting.take().map(|before| before.again(items)),
+            _ => {}
+        }
+    }
+
     fn add_commands(&mut self, commands: Vec<Command>) -> Vec<Effect> {
         self.commands.extend(commands);
         // What is typed already may mean one of them.
@@ -495,7 +535,10 @@ impl Face {
             }
             Published::Withdrawn(subject) => self.withdraw(|wanted| wanted.subject == *subject),
             Published::Now(now) => self.withdraw(|wanted| !now.wanted.contains(wanted)),
-            Published::Recorded(record) => self.measure(&record.event),
+            Published::Recorded(record) => {
+                self.tasks.hear(record);
+                self.measure(&record.event);
+            }
             _ => {}
         }
         self.transcript.hear(published);
@@ -548,6 +591,7 @@ impl Face {
         self.leaves_after = false;
         self.meter = Meter::default();
         self.todos.clear();
+        self.tasks = Tasks::default();
         self.history.set_session(id);
         if !id.is_empty() {
             let line = format!("  {id}");
@@ -561,6 +605,7 @@ impl Face {
         }
         let now = self.prompt.text();
         let all = if now.trim().is_empty() { words.to_owned() } else { format!("{words}\n{now}") };
+        words.clone_into(&mut self.returned);
         self.set_prompt(&all);
     }
 

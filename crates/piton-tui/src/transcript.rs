@@ -9,7 +9,7 @@ use crate::markdown::Flow;
 use crate::theme::Theme;
 use piton_core::call::{CallKind, Status};
 use piton_core::client::Published;
-use piton_core::event::Subject;
+use piton_core::event::{Delivery, Subject};
 use piton_core::story::{Block, BlockId, Body, Caller, Change, Field, Story, WordsState};
 use ratatui_core::text::Line;
 use serde_json::Value;
@@ -239,7 +239,7 @@ impl Transcript {
         }
         let is_over = |block: &Arc<Block>| matches!(block.body, Body::TurnEnd { .. } | Body::Rewind { .. });
         let is_turn_over = open.iter().any(|block| is_over(block) && self.done.contains(&block.id));
-        if is_turn_over || (self.done.len() > MOST_DONE && self.waiting().next().is_none()) {
+        if is_turn_over || (self.done.len() > MOST_DONE && self.waiting().is_empty()) {
             self.forget();
         }
         rows
@@ -298,9 +298,13 @@ impl Transcript {
         rows
     }
 
-    /// What was said and is not heard yet, in order.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Block> {
-        self.story.blocks().map(|block| &**block).filter(|block| matches!(block.body, Body::User { waiting: true, .. }))
+    /// What was said and is not read yet, in the order in which the model will read it: what steers comes before turns to come.
+    pub(crate) fn waiting(&self) -> Vec<&Block> {
+        let blocks = self.story.blocks().map(|block| &**block);
+        let mut waiting: Vec<&Block> =
+            blocks.filter(|block| matches!(block.body, Body::User { waiting: true, .. })).collect();
+        waiting.sort_by_key(|block| matches!(block.body, Body::User { delivery: Delivery::FollowUp, .. }));
+        waiting
     }
 
     /// What the call that is asked about would run with.

@@ -12,6 +12,7 @@ use crate::question::{GUARD_MS, Pressed};
 use crate::review::Reviewed;
 use crate::rewind::Rewound;
 use crate::theme::Theme;
+use crate::trust;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use piton_core::call::CallInput;
 use piton_core::client::{Scope as RewindScope, When};
@@ -50,6 +51,10 @@ impl Face {
         if self.rewind.is_some() && !self.picker_ms.is_some_and(is_new) {
             self.picker_ms = None;
             return self.press_rewind(key);
+        }
+        if self.trusting.is_some() && !self.picker_ms.is_some_and(is_new) {
+            self.picker_ms = None;
+            return self.press_trust(key);
         }
         if self.picker.is_some() && !self.picker_ms.is_some_and(is_new) {
             self.picker_ms = None;
@@ -157,6 +162,30 @@ impl Face {
         }
     }
 
+    fn press_trust(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let high = isize::try_from(self.size.1 / 2).unwrap_or(1);
+        let Some(trusting) = &mut self.trusting else { return Vec::new() };
+        if let KeyCode::Char(letter @ ('t' | 'u')) = key.code
+            && key.modifiers.is_empty()
+        {
+            return match trusting.press(letter) {
+                trust::Pressed::Taken => Vec::new(),
+                trust::Pressed::Trust(item, wanted) => vec![Effect::Trust(item, wanted)],
+            };
+        }
+        match self.keys.action(Context::Pager, key) {
+            Some(Action::Up) => trusting.go(-1),
+            Some(Action::Down) => trusting.go(1),
+            Some(Action::PageUp) => trusting.scroll(-high),
+            Some(Action::PageDown | Action::Send) => trusting.scroll(high),
+            Some(Action::BufferStart) => trusting.scroll(isize::MIN),
+            Some(Action::BufferEnd) => trusting.scroll(isize::MAX),
+            Some(Action::Escape | Action::Interrupt | Action::Details) => self.trusting = None,
+            _ => {}
+        }
+        Vec::new()
+    }
+
     fn press_review(&mut self, key: KeyEvent) -> Vec<Effect> {
         let high = self.size.1.saturating_sub(1);
         let by = isize::try_from(high.saturating_sub(1)).unwrap_or(1);
@@ -229,13 +258,20 @@ impl Face {
                 self.set_prompt(&item.value);
                 Vec::new()
             }
-            Purpose::TooLong if item.value == "edit" => Vec::new(),
-            Purpose::TooLong => self.send(item.value == "follow up"),
+            Purpose::Unsent if item.value == "edit" => Vec::new(),
+            Purpose::Unsent if item.value == "run" => {
+                let command = self.command_behind_words().unwrap_or_default();
+                let words = self.returned.clone();
+                self.set_prompt(&words);
+                commands::parse(&command).map(|(name, words)| self.obey(name, words)).unwrap_or_default()
+            }
+            Purpose::Unsent => self.send(item.value == "follow up"),
             Purpose::Session if self.is_busy() => self.busy(),
             Purpose::Leaving if item.value == "stay" => Vec::new(),
+            Purpose::Leaving if item.value == "keep" => vec![Effect::LeaveRunning],
             Purpose::Leaving if item.value == "wait" => {
                 self.leaves_after = self.is_busy();
-                if self.leaves_after { Vec::new() } else { vec![Effect::Leave] }
+                if self.leaves_after { Vec::new() } else { self.leave() }
             }
             Purpose::Setting => {
                 self.prompt.set(&item.value);
@@ -404,15 +440,27 @@ impl Face {
         Vec::new()
     }
 
-    fn leave(&mut self) -> Vec<Effect> {
-        if !self.is_busy() {
+    pub(super) fn leave(&mut self) -> Vec<Effect> {
+        let is_elsewhere = self.facts.as_ref().is_some_and(|facts| facts.is_elsewhere);
+        let background = if is_elsewhere { 0 } else { self.tasks.running().count() };
+        if !self.is_busy() && background == 0 {
             return vec![Effect::Leave];
         }
-        let item = |label: &str, detail: &str, value: &str| Item {
-            label: label.to_owned(),
-            detail: detail.to_owned(),
-            value: value.to_owned(),
-        };
+        if !self.is_busy() {
+            let mut items =
+                vec![item("stay", "", "stay"), item("end and leave", "with everything they started", "stop")];
+            if self.tasks.commands().count() == background {
+                let detail = "piton session processes lists them, piton session kill ends them";
+                items.insert(1, item("keep running and leave", detail, "keep"));
+            }
+            let title = match background {
+                1 => "1 task still runs in the background".to_owned(),
+                many => format!("{many} tasks still run in the background"),
+            };
+            self.picker = Some(Picker::new(Purpose::Leaving, &title, items));
+            self.picker_ms = Some(self.now_ms);
+            return Vec::new();
+        }
         let items = vec![
             item("stay", "the turn goes on, and you watch it", "stay"),
             item("wait, then leave", "the face is closed when the turn is over", "wait"),
@@ -468,14 +516,14 @@ impl Face {
     }
 
     fn take_back(&mut self) -> Vec<Effect> {
-        let last = self.transcript.waiting().filter_map(blocks::message_of).last();
+        let last = self.transcript.waiting().into_iter().filter_map(blocks::message_of).next_back();
         last.map(|message| Effect::Unqueue(Some(message))).into_iter().collect()
     }
 
     fn search_history(&mut self) {
-        let item =
+        let item_of =
             |entry: &&Entry| Item { label: entry.text.clone(), detail: String::new(), value: entry.text.clone() };
-        let items = self.history.search("", self.scope).iter().map(item).collect();
+        let items = self.history.search("", self.scope).iter().map(item_of).collect();
         let scope = match self.scope {
             Scope::Session => "of this session",
             Scope::Folder => "of this folder",
@@ -508,13 +556,14 @@ impl Face {
             return Vec::new();
         }
         self.menu = Menu::default();
-        if self.is_too_long(is_follow_up) {
+        if self.is_too_long(is_follow_up) || self.is_command_behind_words(is_follow_up) {
             return Vec::new();
         }
         self.send(is_follow_up)
     }
 
     fn send(&mut self, is_follow_up: bool) -> Vec<Effect> {
+        self.returned.clear();
         let sent = self.prompt.take();
         let kept = self.history.add(&sent.text, sent.pastes, self.now_ms);
         let mut effects: Vec<Effect> = kept.map(Effect::Remember).into_iter().collect();
@@ -535,6 +584,29 @@ impl Face {
         effects
     }
 
+    /// The command that was typed behind words that came back.
+    fn command_behind_words(&self) -> Option<String> {
+        let text = self.prompt.text();
+        let behind = text.strip_prefix(&self.returned).filter(|_| !self.returned.is_empty())?.trim();
+        let (name, _) = commands::parse(behind)?;
+        self.commands.iter().any(|command| command.name == name).then(|| behind.to_owned())
+    }
+
+    /// Asks before a command is sent to the model, because it stands behind words that came back into the prompt.
+    fn is_command_behind_words(&mut self, is_follow_up: bool) -> bool {
+        let Some(command) = self.command_behind_words() else { return false };
+        let when = if is_follow_up { "follow up" } else { "steer" };
+        let command = blocks::first_line(&command);
+        let items = vec![
+            item(&format!("run {command}"), "the words before it stay in the prompt", "run"),
+            item("send everything to the model", "", when),
+            item("keep editing", "", "edit"),
+        ];
+        let title = format!("{command} stands behind words that came back into the prompt");
+        self.picker = Some(Picker::new(Purpose::Unsent, &title, items));
+        true
+    }
+
     /// Asks before a message is sent that is larger than the model's whole context.
     fn is_too_long(&mut self, is_follow_up: bool) -> bool {
         let Some((model, window)) = self.facts.as_ref().and_then(|facts| Some((&facts.model, facts.window?))) else {
@@ -551,17 +623,12 @@ impl Face {
         }
         let (tokens, window) = (blocks::short(tokens), blocks::short(window));
         let title = format!("This message has about {tokens} tokens, but the context of {model} only {window}");
-        let item = |label: &str, detail: &str, value: &str| Item {
-            label: label.to_owned(),
-            detail: detail.to_owned(),
-            value: value.to_owned(),
-        };
         let when = if is_follow_up { "follow up" } else { "steer" };
         let items = vec![
             item("keep editing", "save the text as a file and name that: the model reads what it needs", "edit"),
             item("send anyway", "the provider will probably refuse it", when),
         ];
-        self.picker = Some(Picker::new(Purpose::TooLong, &title, items));
+        self.picker = Some(Picker::new(Purpose::Unsent, &title, items));
         true
     }
 
@@ -690,6 +757,10 @@ impl Face {
         self.prompt.replace(range, &item.value);
         self.offer()
     }
+}
+
+fn item(label: &str, detail: &str, value: &str) -> Item {
+    Item { label: label.to_owned(), detail: detail.to_owned(), value: value.to_owned() }
 }
 
 /// Whether a key does something to a session in a list, or to its name while that is typed.

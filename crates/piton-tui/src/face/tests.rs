@@ -631,3 +631,54 @@ fn a_message_larger_than_the_context_is_asked_about_before_it_is_sent() {
     let said = effects.iter().any(|effect| matches!(effect, Effect::Say { text, .. } if *text == long));
     assert!(said, "{}", effects.len());
 }
+
+#[test]
+fn a_command_behind_words_that_came_back_is_not_sent_to_the_model_unasked() {
+    for typed in ["/redo", "\n/redo"] {
+        let mut seat = Seat::new(80, 24);
+        seat.tell(Input::PutBack("be short".to_owned()));
+        seat.tell(Input::Paste(typed.to_owned()));
+        assert_eq!(seat.key(KeyCode::Enter), []);
+        assert!(seat.screen().contains("run /redo"), "{}", seat.screen());
+        let redo = Effect::Command { name: "redo".to_owned(), words: String::new() };
+        assert_eq!(seat.key(KeyCode::Enter), [redo]);
+        assert!(seat.screen().contains("› be short\n"), "{}", seat.screen());
+    }
+    // A path is no command, and everything can be meant for the model.
+    let mut seat = Seat::new(80, 24);
+    let says = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Say { .. }));
+    seat.tell(Input::PutBack("look at src".to_owned()));
+    seat.tell(Input::Paste("/diff/tests.rs".to_owned()));
+    assert!(says(&seat.key(KeyCode::Enter)));
+    seat.tell(Input::PutBack("say".to_owned()));
+    seat.tell(Input::Paste(" /redo".to_owned()));
+    assert_eq!(seat.key(KeyCode::Enter), []);
+    seat.key(KeyCode::Down);
+    assert!(says(&seat.key(KeyCode::Enter)));
+}
+
+#[test]
+fn what_waits_stands_in_the_order_in_which_it_is_read_each_with_when() {
+    let mut seat = Seat::new(80, 24);
+    seat.tell(Input::Session { id: String::new() });
+    seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
+    let mut told = golden::work();
+    for (id, text, delivery) in [
+        ("m2", "then the docs", Delivery::FollowUp),
+        ("m3", "use spaces", Delivery::Steer),
+        ("m4", "and commit it", Delivery::FollowUp),
+    ] {
+        let (message, parts) = (MessageId::from(id), vec![Part::text(text)]);
+        told.record(Event::UserSpoke { message, parts, delivery, typed: None, allows: Vec::new() });
+    }
+    told.all.into_iter().for_each(|told| drop(seat.tell(Input::Heard(Box::new(told)))));
+    let screen = seat.screen();
+    let rows: Vec<&str> = screen.lines().filter(|row| row.contains('↳')).collect();
+    expect![[r#"
+           ↳ at the next step: use spaces
+           ↳ next turn: then the docs
+           ↳ in 2 turns: and commit it   Alt-↑ takes it back"#]]
+    .assert_eq(&rows.join("\n"));
+    let last = Effect::Unqueue(Some(MessageId::from("m4")));
+    assert_eq!(seat.tell(Input::Key(KeyEvent::new(KeyCode::Up, KeyModifiers::ALT))), [last]);
+}

@@ -62,7 +62,7 @@ fn what_the_sandbox_moved_away_is_told_below_the_call() {
 }
 
 /// A turn that has read, edited, failed, and is at work.
-fn work() -> Told {
+pub(super) fn work() -> Told {
     let mut told = Told::default();
     let message = MessageId::from("m1");
     let parts = vec![Part::text("fix the failing test in calc.py, and say what was wrong with it")];
