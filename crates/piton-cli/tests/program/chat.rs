@@ -249,7 +249,7 @@ fn escape_stops_the_turn_and_gives_back_what_waited() {
     let mut person = seat(&stage, &["go on and on"]);
     wait_for(&person, "word word");
     person.type_keys("and then this\r");
-    wait_for(&person, "queued: and then this");
+    wait_for(&person, "at the next step: and then this");
     person.type_keys("\u{1b}");
     wait_for(&person, "stopped");
     wait_for(&person, "› and then this");
@@ -668,7 +668,7 @@ fn the_ten_minutes_of_a_newcomer() {
     person.type_keys("go on and on\r");
     wait_for(&person, "word word");
     person.type_keys("be short\r");
-    wait_for(&person, "queued: be short");
+    wait_for(&person, "at the next step: be short");
     person.type_keys("\u{1b}");
     wait_for(&person, "› be short");
     person.type_keys("\r");
@@ -687,7 +687,7 @@ fn the_ten_minutes_of_a_newcomer() {
     face_of(&person).into_iter().for_each(|pid| crate::stage::kill(pid, rustix::process::Signal::KILL));
     person.end();
     let mut again = seat(&stage, &["-c"]);
-    wait_for(&again, "was cut off");
+    wait_for(&again, "was interrupted");
     // A paste is a chip and runs nothing; another size leaves each row once.
     let lines: Vec<String> = (0..150).map(|number| format!("!touch pasted{number}")).collect();
     again.type_keys(&format!("\u{1b}[200~{}\u{1b}[201~", lines.join("\n")));

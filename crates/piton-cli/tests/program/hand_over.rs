@@ -88,7 +88,7 @@ fn a_reply_that_streams_is_waited_for_and_what_was_queued_is_answered() {
     let mut person = seat(&stage, &["go on and on"]);
     wait_for(&person, "word word");
     person.type_keys("and then this\u{1b}\r");
-    wait_for(&person, "queued: and then this");
+    wait_for(&person, "next turn: and then this");
     // No command runs that Ctrl-B could move.
     leave(&mut person, "\u{2}");
     let pid = successor(&shown(&person));

@@ -19,6 +19,7 @@ mod context;
 mod crash;
 mod demo;
 mod examples;
+mod face;
 mod faults;
 mod follow;
 mod foreign;
