@@ -924,6 +924,9 @@ pub(crate) enum AuthCommand {
         /// Use the file even if there is a keyring
         #[arg(long)]
         file: bool,
+        /// Store the key without asking the provider whether it accepts it
+        #[arg(long)]
+        unchecked: bool,
     },
     /// List the providers with a key, and where it comes from; keys are not shown
     List,

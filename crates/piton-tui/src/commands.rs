@@ -41,7 +41,7 @@ const OWN: [(&str, &str, &str); 38] = [
     ("transcript", "", "the whole session, with times and models"),
     ("permissions", "", "the rules in force"),
     ("mcp", "", "MCP servers: what they are doing, and their tools"),
-    ("trust", "", "what this repository brings along"),
+    ("trust", "", "trust what this repository brings along, or stop"),
     ("skills", "", "the skills there are, and where each comes from"),
     ("hooks", "", "list hooks"),
     ("config", "[KEY VALUE]", "the settings in force, where each comes from; changes one"),

@@ -59,6 +59,7 @@ impl Chat<'_> {
             "config" | "settings" if words.is_empty() => self.pick_setting(),
             "config" | "settings" => self.set(words).await,
             "hooks" => self.hooks().await,
+            "trust" => self.trust(),
             "note" => self.note_in_instructions(words),
             "export" => self.export(words).await,
             _ => {
@@ -341,7 +342,7 @@ impl Chat<'_> {
             self.fail(&error);
             return self.terminal.tell(Input::PutBack(words));
         }
-        self.ask(Request::Shell { command, keep_from_model }, About::Prompt(words));
+        self.ask(Request::Shell { command, keep_from_model }, About::Shell(words));
     }
 }
 

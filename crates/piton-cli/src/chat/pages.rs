@@ -26,7 +26,7 @@ enum Opens {
     AtEnd,
 }
 
-const PAGES: [Page; 11] = [
+const PAGES: [Page; 10] = [
     page("context", "what the model is sent before your words", &["context"]),
     page("cost", "Cost", &["session", "cost", "ID"]),
     page("trace", "what happened when", &["session", "trace", "ID"]),
@@ -37,7 +37,6 @@ const PAGES: [Page; 11] = [
     page("skills", "the skills, and where each comes from", &["skill"]),
     page("doctor", "this machine", &["doctor"]),
     page("mcp", "MCP servers", &["mcp", "list"]),
-    page("trust", "what this repository brings along", &["trust", "--json"]),
 ];
 
 const fn page(name: &'static str, title: &'static str, argv: &'static [&'static str]) -> Page {

@@ -99,7 +99,7 @@ fn show(brought: &BroughtItem) {
 }
 
 /// Hooks are kept as one line of JSON.
-fn readable(item: &Item, text: &str) -> String {
+pub(crate) fn readable(item: &Item, text: &str) -> String {
     let parsed = || -> Option<String> {
         let value: serde_json::Value = serde_json::from_str(text).ok()?;
         serde_json::to_string_pretty(&value).ok()

@@ -249,7 +249,7 @@ fn escape_stops_the_turn_and_gives_back_what_waited() {
     let mut person = seat(&stage, &["go on and on"]);
     wait_for(&person, "word word");
     person.type_keys("and then this\r");
-    wait_for(&person, "queued: and then this");
+    wait_for(&person, "at the next step: and then this");
     person.type_keys("\u{1b}");
     wait_for(&person, "stopped");
     wait_for(&person, "› and then this");
@@ -297,7 +297,7 @@ fn an_error_of_the_provider_is_said_and_the_conversation_goes_on() {
 }
 
 /// The process of the face, below the shell that the terminal runs.
-fn face_of(person: &Terminal) -> Option<u32> {
+pub(crate) fn face_of(person: &Terminal) -> Option<u32> {
     let of = |pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let is_face = |pid: &u32| {
         let line = of(pid);
@@ -668,7 +668,7 @@ fn the_ten_minutes_of_a_newcomer() {
     person.type_keys("go on and on\r");
     wait_for(&person, "word word");
     person.type_keys("be short\r");
-    wait_for(&person, "queued: be short");
+    wait_for(&person, "at the next step: be short");
     person.type_keys("\u{1b}");
     wait_for(&person, "› be short");
     person.type_keys("\r");
@@ -687,7 +687,7 @@ fn the_ten_minutes_of_a_newcomer() {
     face_of(&person).into_iter().for_each(|pid| crate::stage::kill(pid, rustix::process::Signal::KILL));
     person.end();
     let mut again = seat(&stage, &["-c"]);
-    wait_for(&again, "was cut off");
+    wait_for(&again, "was interrupted");
     // A paste is a chip and runs nothing; another size leaves each row once.
     let lines: Vec<String> = (0..150).map(|number| format!("!touch pasted{number}")).collect();
     again.type_keys(&format!("\u{1b}[200~{}\u{1b}[201~", lines.join("\n")));
@@ -709,7 +709,7 @@ fn the_ten_minutes_of_a_newcomer() {
 }
 
 /// Gives the terminal below this one another size.
-fn resize(person: &Terminal, rows: u16, columns: u16) {
+pub(crate) fn resize(person: &Terminal, rows: u16, columns: u16) {
     let pid = face_of(person).unwrap();
     let terminal = std::fs::File::open(format!("/proc/{pid}/fd/0")).unwrap();
     let size = rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };

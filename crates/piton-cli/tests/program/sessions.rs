@@ -148,7 +148,7 @@ fn exports_leave_out_keys_wherever_they_are_kept() {
     let stage = Stage::new(script).with_config(
         "[providers.groq]\nkey_command = \"echo printed-by-a-command-2\"\n[providers.xai]\nkey_command = \"false\"\n",
     );
-    let mut login = stage.piton(&["auth", "login", "--file", "mistral"]);
+    let mut login = stage.piton(&["auth", "login", "--file", "--unchecked", "mistral"]);
     let key = stage.home.path().join("key");
     std::fs::write(&key, "kept-in-a-file-1").unwrap();
     login.stdin(std::fs::File::open(&key).unwrap());
