@@ -157,15 +157,25 @@ fn a_conversation_with_a_subagent_goes_on_by_its_task_id_and_nobody_elses() {
         {"of": "remember seven", "text": "I do."},
         {"text": "ok"},
         {"tools": [{"name": "task", "args": {"description": "ask", "prompt": "which number?", "task_id": "TASK"}}]},
-        {"of": "remember seven", "text": "Seven."},
-        {"text": "It was seven."},
+        {"text": "There is none."},
     ]));
     let ran = stage.run(&["go"]).expect_code(0);
     let child = children(&ran.events()).remove(0);
     let foreign = stage.run(&["--continue", "again"]).expect_code(0);
     let text = foreign.outcomes()[0]["text"].as_str().unwrap().to_owned();
     assert!(text.contains("no subagent of this session has that task_id"), "{text}");
-    assert!(!child.is_empty());
+    let stage = Stage {
+        provider: piton_testkit::FakeProvider::start(json!([
+            {"tools": [{"name": "task", "args": {"description": "ask", "prompt": "which number?", "task_id": child}}]},
+            {"of": "remember seven", "text": "Seven."},
+            {"text": "It was seven."},
+        ])),
+        ..stage
+    };
+    let own = stage.run(&["--continue", "ask it"]).expect_code(0);
+    assert_eq!(own.outcomes()[0]["text"], format!("Seven.\n\n[task_id: {child}]"));
+    let asked = stage.provider.requests()[1].body["messages"].to_string();
+    assert!(["remember seven", "I do.", "which number?"].iter().all(|words| asked.contains(words)), "{asked}");
 }
 
 #[test]

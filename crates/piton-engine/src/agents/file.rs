@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_and_nothing_raw_gets_through() {
         for (text, words) in [
-            ("---\nname: [\n---\nx", "no YAML"),
+            ("---\nname: [\n---\nx", "not valid YAML"),
             ("---\nname: x\nno end", "no end"),
             ("---\n- a\n- b\n---\nx", "no list of fields"),
             ("---\nname: \"a b\"\n---\nx", "is not a valid name"),

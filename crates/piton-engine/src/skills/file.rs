@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line_and_nothing_raw_gets_through() {
         for (text, words) in [
-            ("---\nname: [\n---\nx", "no YAML"),
+            ("---\nname: [\n---\nx", "not valid YAML"),
             ("---\nname: x\nno end", "no end"),
             ("---\ndescription: x\nname: \"a b\"\n---\nx", "line 3: `a b` is not a valid name"),
             (
