@@ -38,7 +38,7 @@ use crate::chat::status::StatusLine;
 use crate::cli::RunArgs;
 use crate::commands::sessions::find;
 use crate::failure::{Context, Result, bail};
-use crate::out::{print, report};
+use crate::out::print;
 use crate::run::opening;
 use crate::run::order::Place;
 use crate::run::stops::Stops;
@@ -115,6 +115,9 @@ enum About {
 /// What is said where Ctrl-B finds nothing.
 const NOTHING_RUNS: &str = "nothing runs that could go to the background";
 
+/// What the model's commands can reach: what a sandbox lets them, or everything.
+type Reached = Option<SandboxSettings>;
+
 type Asking = Pin<Box<dyn Future<Output = Done>>>;
 
 /// A conversation.
@@ -131,8 +134,8 @@ struct Chat<'a> {
     servers: Option<Arc<dyn Servers>>,
     /// Gives up what the servers are asked about a line.
     looking_up: CancellationToken,
-    /// What the model's commands can reach.
-    sandbox: Option<SandboxSettings>,
+    /// What the model's commands can reach. `None`: that is not known here, as where another process runs the session.
+    sandbox: Option<Reached>,
     asked: FuturesUnordered<Asking>,
     facts: Facts,
     /// The script that prints the status line.
@@ -148,6 +151,8 @@ struct Chat<'a> {
     hands_over: bool,
     /// and the one that takes it over when this one ends.
     successor: Option<u32>,
+    /// Whether a turn is left as it is, for whoever goes on with it.
+    is_left_open: bool,
     /// Whether an interrupt that comes next was for somebody who had the terminal.
     skips_interrupt: bool,
     /// Whether sessions of all folders are listed to choose from.
@@ -205,6 +210,7 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
         typed: args.typed,
         hands_over: false,
         successor: None,
+        is_left_open: false,
         skips_interrupt: false,
         lists_all: false,
         theme: theme::Watch::start(around),
@@ -219,13 +225,13 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
         Some(stop) => Ok(stop.code()),
         None => Box::pin(chat.until_over(effects, &mut stops)).await,
     };
-    let successor = chat.successor;
+    let (successor, is_left_open) = (chat.successor, chat.is_left_open);
     let open = chat.leave(diverted);
     if let (Some(pid), Some(open)) = (successor, &open) {
         hand_over::say(open.session.id(), pid);
     }
-    if successor.is_some() {
-        // Dropped, it would stop what the other process goes on with.
+    if successor.is_some() || is_left_open {
+        // Dropped, it would stop what somebody goes on with.
         std::mem::forget(open);
         return Ok(Left::HandedOver);
     }
@@ -248,7 +254,9 @@ fn face(wanted: (bool, bool), around: &Surroundings) -> Result<(Terminal, Unboun
 
 impl Chat<'_> {
     async fn until_over(&mut self, mut effects: UnboundedReceiver<Effect>, stops: &mut Stops) -> Result<u8> {
-        let mut sizes = signal(SignalKind::window_change()).context("cannot listen for signals")?;
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        let mut sizes = listen(SignalKind::window_change())?;
+        let mut suspends = listen(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?;
         // It may have changed while the session was opened.
         self.terminal.resized();
         while !self.is_over {
@@ -257,16 +265,17 @@ impl Chat<'_> {
                 biased;
                 effect = effects.recv() => match effect {
                     Some(effect) => Box::pin(self.act(effect)).await,
-                    // The terminal is gone.
-                    None => return Ok(report::EXIT_TERMINATED),
+                    None => return Ok(self.without_terminal(stops).await),
                 },
                 told = Open::next(&mut self.open) => self.hear(told).await,
                 Some(done) = self.asked.next() => self.done(done).await,
                 lines = StatusLine::next(&mut self.status) => self.terminal.tell(Input::Status(lines)),
                 _ = sizes.recv() => self.terminal.resized(),
+                _ = suspends.recv() => self.suspended(),
                 () = self.theme.changed() => self.read_theme(),
                 stop = stops.next() => match std::mem::take(&mut self.skips_interrupt) && !stop.by_term {
                     true => {}
+                    false if stop.is_hang_up => return Ok(self.without_terminal(stops).await),
                     false => return Ok(stop.code()),
                 },
             }

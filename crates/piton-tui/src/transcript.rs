@@ -330,7 +330,7 @@ fn is_final(block: &Block) -> bool {
         Body::User { waiting, .. } => !waiting,
         Body::Words { state, .. } | Body::Thought { state, .. } => *state != WordsState::Streaming,
         Body::Call(call) => call.outcome().is_some(),
-        Body::Question { answer, .. } => answer.is_some(),
+        Body::Question { answer, withdrawn, .. } => answer.is_some() || *withdrawn,
         Body::Model(model) => blocks::is_answered(model),
         Body::Compaction(compaction) => compaction.end.is_some(),
         Body::Rewind { state, .. } => blocks::is_over(state),

@@ -65,6 +65,13 @@ impl Chat<'_> {
         }
     }
 
+    /// What somebody else wants who has sent SIGTSTP: the terminal is left as it was found meanwhile.
+    pub(super) fn suspended(&self) {
+        let lent = self.terminal.lend();
+        suspend_alone();
+        drop(lent);
+    }
+
     /// A text in the person's editor: the prompt, or the plan that this question is about.
     fn edit(&mut self, text: String, beside: String, plan: Option<Subject>) {
         self.skips_interrupt = true;
@@ -148,5 +155,10 @@ fn without_beside(left: &str) -> String {
 
 /// Stops this process and those it was started with, as Ctrl-Z does, until the shell goes on with them.
 fn suspend() {
-    let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+    let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
+}
+
+/// Stops this process, until somebody goes on with it.
+fn suspend_alone() {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
 }

@@ -101,7 +101,7 @@ impl<'a> Chat<'a> {
     pub(super) fn know(&mut self, settings: &Settings) {
         self.facts = facts_of(settings, &self.facts);
         self.servers = settings.tools.servers().cloned();
-        self.sandbox.clone_from(&settings.sandbox);
+        self.sandbox = Some(settings.sandbox.clone());
         self.tell_facts();
     }
 
@@ -173,6 +173,7 @@ impl<'a> Chat<'a> {
             if let Some(session) = opening::join(&self.place, None, self.engine).await? {
                 let pid = session.elsewhere().unwrap_or_default();
                 self.note(format!("this session is run by process {pid}: what you say is sent there"));
+                self.sandbox = None;
                 self.facts.model = session.store().summary(session.id()).await?.model.unwrap_or_default();
                 let configured = self.engine.configured(session.id()).await?;
                 self.facts.mode = configured.mode.unwrap_or_default();
@@ -190,7 +191,7 @@ impl<'a> Chat<'a> {
                     let ready = prepared(&self.place, &mut self.wishes, self.engine, self.around).await?;
                     self.facts = facts_of(&ready.settings, &self.facts);
                     self.servers = ready.settings.tools.servers().cloned();
-                    self.sandbox.clone_from(&ready.settings.sandbox);
+                    self.sandbox = Some(ready.settings.sandbox.clone());
                     ready.open(self.engine, &mut upkeep).await?
                 }
             };

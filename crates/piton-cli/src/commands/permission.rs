@@ -20,6 +20,7 @@ use piton_engine::engine::Engine;
 use piton_engine::standing::Standing;
 use piton_tools::bash::Bash;
 use piton_tools::disk::Disk;
+use piton_tools::files::Files;
 use piton_tools::plan::{Links, Look};
 use piton_tools::tool::Tool as _;
 use serde_json::json;
@@ -155,11 +156,11 @@ fn check(
         [one] => one.clone(),
         words => shell_words(words),
     };
-    let files = Arc::new(Disk::new(around.machine.data_dir.join("sessions")));
+    let files: Arc<dyn Files> = Arc::new(Disk::new(around.machine.data_dir.join("sessions")));
     let is_confined = !policy.sandbox.is_off();
     let env = Arc::new(environment::for_tools(&around.machine.vars, &config));
-    let (links, firewall) = (Links::default(), Firewall::off());
-    let look = Look { workspace: workspace.clone(), files, is_confined, env, links, firewall };
+    let (links, firewall, machine) = (Links::default(), Firewall::off(), Arc::clone(&files));
+    let look = Look { workspace: workspace.clone(), files, machine, is_confined, env, links, firewall };
     let planned = Bash.plan(&json!({"command": command}), &look).map_err(|refused| Failure::user(refused.text))?;
     let workspace = workspace.to_string_lossy();
     let ask = Ask {

@@ -37,6 +37,27 @@ fn login(mut command: Command, key: &str) -> Ran {
     Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
+#[test]
+fn of_keys_that_are_kept_at_once_none_is_lost() {
+    let stage = stage();
+    let names = ["openai", "anthropic", "openrouter", "groq", "mistral", "deepseek", "xai", "mine"];
+    let mut children: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let mut command = piton(&stage, &["auth", "login", "--file", name]);
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    for child in &mut children {
+        writeln!(child.stdin.take().unwrap(), "sk-secret").unwrap();
+    }
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let kept: serde_json::Value = serde_json::from_str(&stage.home.read("data/keys.json")).unwrap();
+    assert!(names.iter().all(|name| kept.get(name).is_some()), "{kept}");
+}
+
 /// The authorization of the newest request of `piton run`.
 fn authorization(stage: &Stage, mut command: Command) -> String {
     command.stdin(Stdio::null());

@@ -52,6 +52,7 @@ mod stage;
 mod steer;
 mod skills;
 mod subagents;
+mod terminal;
 mod text_tools;
 mod todo;
 mod trace;

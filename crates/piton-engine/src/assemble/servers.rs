@@ -309,8 +309,8 @@ impl Source {
     /// What other programs keep beside their servers may be long.
     fn most_bytes(&self) -> usize {
         match self.origin {
-            Origin::User => 16 * SETTINGS_BYTES,
-            Origin::Flag | Origin::Project | Origin::Plugin { .. } => SETTINGS_BYTES,
+            Origin::User if self.file.ends_with(".claude.json") => 16 * SETTINGS_BYTES,
+            Origin::User | Origin::Flag | Origin::Project | Origin::Plugin { .. } => SETTINGS_BYTES,
         }
     }
 }

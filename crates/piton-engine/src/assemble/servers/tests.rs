@@ -165,27 +165,46 @@ fn what_an_entry_says_is_taken_from_each_programs_words() {
 }
 
 #[test]
+fn of_what_is_added_at_once_nothing_is_lost() {
+    let tree = Tree::with(&[]);
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let tree = &tree;
+            scope.spawn(move || {
+                let mut own = OwnFile::to_change(&tree.machine()).unwrap();
+                std::thread::yield_now();
+                own.add(&format!("s{number}"), serde_json::json!({"command": "x"}), false).unwrap();
+                own.write().unwrap();
+            });
+        }
+    });
+    assert_eq!(tree.servers(&[]).len(), 8);
+}
+
+#[test]
 fn the_users_own_file_keeps_what_is_not_changed() {
     let tree =
         Tree::with(&[("config/mcp.json", r#"{"mcpServers": {"a": {"command": "x", "note": 1}}, "other": true}"#)]);
-    let mut own = OwnFile::read(&tree.machine()).unwrap();
+    let mut own = OwnFile::to_change(&tree.machine()).unwrap();
     assert!(own.add("a", Value::Null, false).unwrap_err().contains("there is a server a"));
     assert!(own.add("a b", Value::Null, false).unwrap_err().contains("`a-b` is"));
     own.add("b", serde_json::json!({"command": "y"}), false).unwrap();
     assert!(own.switch("a", false) && !own.switch("a", false));
     own.write().unwrap();
+    drop(own);
     let text = fs::read_to_string(tree.path("config/mcp.json")).unwrap();
     let whole: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
         whole,
         serde_json::json!({"mcpServers": {"a": {"command": "x", "note": 1}, "b": {"command": "y"}}, "other": true, "disabled": ["a"]})
     );
-    let mut own = OwnFile::read(&tree.machine()).unwrap();
+    let mut own = OwnFile::to_change(&tree.machine()).unwrap();
     assert!(own.remove("b") && !own.remove("b") && own.switch("a", true));
     own.write().unwrap();
+    drop(own);
     assert_eq!(tree.servers(&[]), ["a in force config/mcp.json:3"]);
     fs::write(tree.path("config/mcp.json"), "{ // mine\n}").unwrap();
-    assert!(OwnFile::read(&tree.machine()).unwrap().write().unwrap_err().to_string().contains("comments"));
+    assert!(OwnFile::to_change(&tree.machine()).unwrap().write().unwrap_err().to_string().contains("comments"));
 }
 
 #[test]
