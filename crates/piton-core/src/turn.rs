@@ -500,12 +500,13 @@ impl State {
         keep_from_model: bool,
         snapshot: bool,
         message: Option<MessageId>,
+        terminal: bool,
     ) -> Event {
         let shell = &self.work.shell;
         // One that runs while another does belongs to that one.
         let is_first = !self.is_in_turn() && !shell.is_open() && !shell.is_unsealed();
         let turn = is_first.then_some(self.work.turns + 1);
-        Event::UserRan { call: shell.next_id(), command, keep_from_model, turn, snapshot, message }
+        Event::UserRan { call: shell.next_id(), command, keep_from_model, turn, snapshot, message, terminal }
     }
 
     /// What would bring back what was taken back last, if nothing was said since.

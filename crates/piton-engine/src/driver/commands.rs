@@ -55,7 +55,7 @@ impl Driver {
                 Ok(()) => {
                     let settings = &self.services.settings;
                     let takes_snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
-                    let event = self.session.user_ran(code, false, takes_snapshots, Some(id));
+                    let event = self.session.user_ran(code, false, takes_snapshots, Some(id), false);
                     if let (Event::UserRan { call, .. }, Some(filling)) = (&event, self.line.filling()) {
                         filling.runs(call.clone());
                     }
