@@ -37,7 +37,6 @@ mod watch;
 
 use self::line::Line;
 use self::recorder::Recorder;
-use self::servers::ServersWatched;
 use self::watch::Watch;
 use crate::bus::Bus;
 use crate::clock::World;
@@ -118,8 +117,6 @@ pub(crate) struct Driver {
     /// How the turns to come are run, where that was changed while one is under way.
     next_settings: Option<Settings>,
     watch: Watch,
-    /// Who tells of the session's MCP servers, once these were started.
-    servers_watched: ServersWatched,
 }
 
 /// Whether the driver starts anything new.
@@ -167,7 +164,6 @@ impl Driver {
             line: Line::new(),
             hosts,
             next_settings: None,
-            servers_watched: None,
         }
     }
 
@@ -518,9 +514,9 @@ impl Driver {
             let watched = watched(&self.context());
             self.record_all(watched);
         }
-        let Self { recorder, services, session, servers_watched, .. } = self;
+        let Self { recorder, services, session, memory, .. } = self;
         recorder.close(&services.bus, &session, services.world.now_ms()).await;
-        drop(servers_watched);
+        drop(memory.servers_watched);
         servers::close(&services).await;
         services.bus.close(Closed::Left);
     }

@@ -9,15 +9,12 @@ use piton_core::client::Live;
 use piton_core::turn::Job;
 use piton_tools::servers::Servers;
 use std::sync::Arc;
-use tokio_util::sync::{CancellationToken, DropGuard};
-
-/// Ends when the driver does: then nobody tells of servers any more.
-pub(super) type ServersWatched = Option<DropGuard>;
+use tokio_util::sync::CancellationToken;
 
 impl Driver {
     /// Starts the servers, once the first request to a model is on its way: no request waits for one of them.
     pub(super) fn start_servers(&mut self) {
-        if self.servers_watched.is_some() {
+        if self.memory.servers_watched.is_some() {
             return;
         }
         let Some(servers) = run_here(&self.services) else { return };
@@ -28,7 +25,7 @@ impl Driver {
         servers.start();
         let over = CancellationToken::new();
         tokio::spawn(over.clone().run_until_cancelled_owned(tell(Arc::clone(servers), self.services.bus.clone())));
-        self.servers_watched = Some(over.drop_guard());
+        self.memory.servers_watched = Some(over.drop_guard());
     }
 
     /// Offers the tools of servers that the session has used, from here on: after a compaction the prompt is paid anew anyway.
