@@ -84,7 +84,7 @@ pub fn fill_variables(pieces: &mut [Piece], variables: &[(&str, &str)]) {
             match piece {
                 Piece::Text(text) if text.contains(&place) => *text = text.replace(&place, value),
                 Piece::Shell(code) if code.contains(name) => {
-                    *code = format!("{name}={}; {code}", quoted_for_shell(value))
+                    *code = format!("{name}={}; {code}", quoted_for_shell(value));
                 }
                 Piece::Text(_) | Piece::Shell(_) | Piece::Given(_) => {}
             }
