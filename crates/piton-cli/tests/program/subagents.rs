@@ -237,7 +237,7 @@ fn a_run_whose_subagent_was_refused_for_want_of_a_person_is_not_finished() {
     let ran = Ran::of(stage.piton(&run)).expect_code(3);
     assert_eq!(ran.result()["end"], "tool_denied");
     let detail = ran.result()["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("in a subagent, calls of bash were refused"), "{detail}");
+    assert!(detail.contains("in a subagent, bash needs approval"), "{detail}");
 }
 
 #[test]
