@@ -4,6 +4,12 @@
 use piton_core::hidden;
 use serde_json::{Map, Value};
 
+/// What front matter may come to. A file of a repository that nobody trusts is read at each start, and so are all others beside it.
+const MOST_EVENTS: usize = 20_000;
+const MOST_ALIASES: usize = 100;
+/// What all aliases together may stand for.
+const MOST_REPLAYED: usize = 2_000;
+
 /// The fields above the text; none where it has no front matter.
 pub fn fields(text: &str) -> Result<Map<String, Value>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -33,7 +39,14 @@ fn parse(yaml: &str) -> Result<Value, String> {
 
 /// Reads YAML. The error says where it is none.
 pub(crate) fn read(yaml: &str) -> Result<Value, String> {
-    serde_saphyr::from_str(yaml).map_err(|error| {
+    let mut options = serde_saphyr::Options::default();
+    options.budget = options.budget.take().map(|mut budget| {
+        (budget.max_events, budget.max_aliases) = (MOST_EVENTS, MOST_ALIASES);
+        budget.max_recorded_anchor_events = MOST_EVENTS;
+        budget
+    });
+    options.alias_limits.max_total_replayed_events = MOST_REPLAYED;
+    serde_saphyr::from_str_with_options(yaml, options).map_err(|error| {
         let words = error.to_string();
         let words = words.lines().next().unwrap_or_default();
         format!("its front matter is not valid YAML: {}", line(words.strip_prefix("error: ").unwrap_or(words), 200))
@@ -128,6 +141,19 @@ mod tests {
         let expected = json!({"argument-hint": "[issue] [branch]", "tools": "*", "paths": "*.rs"});
         assert_eq!(Value::Object(fields), expected);
         assert!(super::fields("---\na: [x, y\n---\nx").is_err());
+    }
+
+    #[test]
+    fn aliases_stand_for_a_little_and_not_for_much() {
+        let fields = super::fields("---\nname: &it x\ntitle: *it\n---\ny").unwrap();
+        assert_eq!(fields["title"], "x");
+        let mut bomb = "---\na: &a [x, x]\nb0: &b0 [*a, *a]\n".to_owned();
+        // Ten of them stand for more than a thousand words; each further one for twice as many.
+        for at in 1..40 {
+            bomb += &format!("b{at}: &b{at} [*b{0}, *b{0}]\n", at - 1);
+            let is_read = super::fields(&format!("{bomb}---\nx")).is_ok();
+            assert!(is_read == (at < 8), "{at}");
+        }
     }
 
     #[test]

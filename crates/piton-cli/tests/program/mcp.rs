@@ -251,6 +251,25 @@ fn rules_hold_by_the_tools_own_name_however_it_is_called() {
 }
 
 #[test]
+fn what_is_denied_of_a_server_is_in_every_spelling_of_its_name() {
+    let calls =
+        ["mcp__my_server__echo", "mcp__my-other__echo", "mcp__a_b__echo"].map(|name| call(name, &json!({"text": "x"})));
+    let stage = Stage::new(json!([calls[0], calls[1], {"text": "one"}, calls[2], {"text": "done"}])).with_files([(
+        ".claude/settings.json",
+        r#"{"permissions": {"deny": ["mcp__my server__echo", "mcp__my_other__echo", "mcp__a__b"]}}"#,
+    )]);
+    stage.home.write("server.py", SERVER);
+    let entry = entry(&stage, "echo");
+    own(&stage, &json!({"my server": entry, "my-other": entry, "a__b": entry, "a_b": entry}));
+    let ran =
+        stage.run(&["go"]).expect_code(0).expect_said(&["in the names of tools it would be called a_b, as `a__b` of"]);
+    let ran = [ran.outcomes(), stage.run(&["-c", "go"]).outcomes()].concat();
+    assert_eq!(ran.len(), 3);
+    assert!(ran.iter().all(|outcome| outcome["status"] == "denied"), "{ran:?}");
+    assert_eq!(log(&stage).matches("called").count(), 0);
+}
+
+#[test]
 fn a_call_under_way_at_a_kill_is_interrupted_and_never_made_twice() {
     let stage = stage(json!([call("mcp__echo__slow", &json!({"text": "x"})), {"text": "done"}]));
     let mut run = stage.start(&["go"]);

@@ -6,7 +6,7 @@
 use super::Agent;
 use crate::front_matter::{self, line, list, located, word};
 use crate::hooks::HookTable;
-use crate::tool_names::ours;
+use crate::tool_names::{is_known, ours};
 use piton_core::effort::Effort;
 use piton_core::hidden;
 use piton_core::permission::{Action, PermissionMode, Rule, Rules};
@@ -91,9 +91,16 @@ fn known(field: &str, value: &Value, agent: &mut Agent, unknown: &mut Vec<String
             tools(value, agent)?;
             let in_brackets = list(field, value).unwrap_or_default().into_iter().filter(|name| name.contains('('));
             unknown.extend(in_brackets.map(|name| format!("the pattern of {}", line(&name, NAME_CHARS))));
+            let missing = agent.tools.iter().flatten().filter(|name| !is_known(name));
+            unknown.extend(missing.map(|name| format!("the tool {}", line(name, NAME_CHARS))));
         }
         "disallowedTools" | "disallowed-tools" => {
-            agent.without.extend(list(field, value)?.iter().flat_map(|name| ours(name)));
+            for name in list(field, value)? {
+                match forbidden(&name) {
+                    Some(rule) => agent.rules.0.push(rule),
+                    None => agent.without.extend(ours(&name)),
+                }
+            }
         }
         "permission" => permission(value, &mut agent.rules)?,
         "permissionMode" => agent.mode = mode(&word(field, value)?)?,
@@ -154,6 +161,11 @@ fn servers(value: &Value, agent: &mut Agent) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What of a tool an agent must not do: `Bash(rm:*)`.
+fn forbidden(name: &str) -> Option<Rule> {
+    Rule::parse(name, Action::Deny).ok().filter(|rule| rule.pattern.is_some())
 }
 
 /// A list, one text with commas, or whether each is there.
@@ -256,6 +268,18 @@ mod tests {
         assert_eq!(agent.prompt, "You review.\n\nBe short.");
         assert!(agent.is_subagent);
         assert_eq!(unknown, ["the pattern of Bash(git diff:*)", "memory"]);
+    }
+
+    #[test]
+    fn a_pattern_that_is_disallowed_is_a_rule_and_a_tool_that_there_is_not_is_named() {
+        let text = "---\ntools: Read, Frobnicate, mcp__db__query\ndisallowedTools: Bash(rm:*), Write\n---\nx";
+        let Read { agent, unknown } = agent(text).unwrap();
+        assert_eq!(agent.rules.0.iter().map(ToString::to_string).collect::<Vec<_>>(), ["bash(rm:*)"]);
+        assert_eq!(
+            (agent.rules.0[0].action, &agent.without[..]),
+            (Action::Deny, &["write".into(), "apply_patch".into()][..])
+        );
+        assert_eq!(unknown, ["the tool Frobnicate"]);
     }
 
     #[test]

@@ -101,6 +101,7 @@ impl Source<'_> {
 
     /// The model of this name.
     fn named(&self, said: &str, answers: &Answers, notices: &mut Vec<Notice>) -> Result<Arc<dyn Model>, AssembleError> {
+        let said = self.config.model_aliases.get(said).map_or(said, |meant| meant.trim());
         let (name, model) = match said.split_once('/') {
             Some((name, model)) => (name, Some(model.to_owned())),
             None => (said, None),

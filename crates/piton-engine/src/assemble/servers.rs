@@ -32,7 +32,7 @@ use piton_core::hidden;
 use piton_mcp::entry::Entry;
 use piton_tools::regular::{self, SETTINGS_BYTES};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -138,7 +138,8 @@ pub fn look(scope: &Scope, flags: &[String]) -> Result<Vec<FoundServer>, Trouble
     let is_trusted = |item: &Item| {
         trusted.contains(item) || standing.as_ref().is_some_and(|standing| standing(item) == Standing::Trusted)
     };
-    let (mut all, mut names) = (Vec::new(), BTreeSet::new());
+    let mut all = Vec::new();
+    let mut names: BTreeMap<String, (String, String)> = BTreeMap::new();
     for source in sources {
         let raw = match source.text().and_then(|text| entries_of(&text, &source)) {
             Ok(raw) => raw.unwrap_or_default(),
@@ -158,21 +159,36 @@ pub fn look(scope: &Scope, flags: &[String]) -> Result<Vec<FoundServer>, Trouble
             let name = read::name(&raw.name).unwrap_or_else(|_| hidden::visible_name(&raw.name));
             // What nobody trusts is not even filled in.
             let counts = source.origin != Origin::Project || is_trusted(&item(&source, &raw).0);
-            let entry = read::entry(&raw, &source, machine, counts);
+            let mut entry = read::entry(&raw, &source, machine, counts);
+            if let Some((said, place)) = names.get(&name).filter(|(said, _)| counts && *said != raw.name) {
+                entry = Err(same_name(&name, said, place));
+            }
             let is_disabled = disabled.contains(&name) || entry.as_ref().is_ok_and(|read| read.is_disabled);
             let state = match &entry {
                 Err(_) => ServerState::As(State::Broken),
                 Ok(_) if !counts => ServerState::As(State::Untrusted),
-                Ok(_) if !names.insert(name.clone()) => ServerState::As(State::Shadowed),
+                Ok(_) if names.contains_key(&name) => ServerState::As(State::Shadowed),
                 Ok(_) if is_disabled => ServerState::Disabled,
                 Ok(_) => ServerState::As(State::InForce),
             };
             let (file, origin) = (source.file.clone(), source.origin);
             let line = raw.line.filter(|_| !matches!(origin, Origin::Plugin { .. }));
-            all.push(FoundServer { name, file, line, origin, entry, state });
+            let found = FoundServer { name, file, line, origin, entry, state };
+            if !matches!(state, ServerState::As(State::Broken | State::Untrusted | State::Shadowed)) {
+                names.insert(found.name.clone(), (raw.name, found.place()));
+            }
+            all.push(found);
         }
     }
     Ok(all)
+}
+
+/// Why a server is left out whose name comes to that of another one.
+fn same_name(name: &str, said: &str, place: &str) -> String {
+    format!(
+        "in the names of tools it would be called {name}, as `{}` of {place} is; rename one of them",
+        file::shown(said)
+    )
 }
 
 /// The servers that an agent's file has, as they would be found in a file of servers beside it.

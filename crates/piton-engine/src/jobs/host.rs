@@ -11,7 +11,8 @@ use piton_core::question::{About, Fact, Question, QuestionBlock};
 /// What rules, grants and mode say of a host.
 pub(crate) fn judged(host: &str, is_listed: bool, cx: &JobContext<'_>) -> Judgement {
     let policy = cx.session.policy();
-    let held = Held { rules: &policy.permission, grants: cx.session.grants(), mode: policy.mode, reach: &policy.reach };
+    let grants = [cx.session.grants(), &cx.grants_of_others()].concat();
+    let held = Held { rules: &policy.permission, grants: &grants, mode: policy.mode, reach: &policy.reach };
     held.says(host, is_listed)
 }
 

@@ -107,7 +107,7 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     };
     let own = accesses(&spec);
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
-    let judged = session.judge(&spec.name, accesses);
+    let judged = session.judge_with(&spec.name, accesses, &cx.grants_of_others());
     let on_record = Some(Box::new(Said::of(&judged, session.policy().mode, !session.policy().sandbox.is_off())));
     // A hook may want a person to be asked, too, but answers for nobody what is asked each time.
     let said = said.filter(|said| !judged.is_asked_each_time || !matches!(said, HookVerdict::Allow));

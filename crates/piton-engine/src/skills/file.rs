@@ -9,7 +9,6 @@ use crate::tool_names::allowed;
 use piton_core::hidden;
 use piton_core::template;
 use piton_tools::skill;
-use piton_tools::subagent::GENERAL;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -95,6 +94,7 @@ pub fn read(path: &Path, text: &str) -> Result<Read, String> {
         description: line(&said.collect::<Vec<_>>().join(" "), DESCRIPTION_CHARS),
         body,
         arguments: parts.arguments,
+        is_claude: folder.components().any(|part| part.as_os_str() == ".claude"),
         folder: folder.to_owned(),
         is_for_model: !parts.is_not_for_model,
         allows,
@@ -139,7 +139,7 @@ fn known(field: &str, value: &Value, skill: &mut Skill, parts: &mut Parts) -> Re
             "inline" => {}
             other => return Err(format!("context: `{}` is none: fork, inline", line(other, NAME_CHARS))),
         },
-        "agent" => parts.fork.agent = Some(agent(&word(field, value)?)),
+        "agent" => parts.fork.agent = Some(word(field, value)?),
         "paths" => parts.paths = list(field, value)?.iter().take(MOST).map(|path| line(path, FIELD_CHARS)).collect(),
         "version" | "author" => {}
         _ => return Ok(false),
@@ -150,15 +150,6 @@ fn known(field: &str, value: &Value, skill: &mut Skill, parts: &mut Parts) -> Re
 fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || "-_.:".contains(c);
     !name.is_empty() && name.chars().count() <= NAME_CHARS && name.chars().all(fits)
-}
-
-/// Agents that come with Claude Code have other names there.
-fn agent(name: &str) -> String {
-    match name {
-        "Explore" => "explore".to_owned(),
-        "general-purpose" => GENERAL.to_owned(),
-        other => other.to_owned(),
-    }
 }
 
 /// `[file] [type]` is written without quotes, too, which is a list to YAML.
@@ -233,7 +224,7 @@ mod tests {
         let fork = skill.fork.unwrap();
         assert_eq!(
             (fork.agent(), fork.model.as_deref(), fork.effort),
-            ("explore", Some("sonnet"), Some(piton_core::effort::Effort::High))
+            ("Explore", Some("sonnet"), Some(piton_core::effort::Effort::High))
         );
         assert_eq!(unknown, ["hooks"]);
     }

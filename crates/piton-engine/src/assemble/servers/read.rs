@@ -62,7 +62,8 @@ pub struct ReadEntry {
 pub(super) fn name(said: &str) -> Result<String, String> {
     let mut name = String::new();
     for c in said.trim().chars().take(NAME_CHARS) {
-        let c = if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+        // As in Claude Code, whose rules and hooks name its tools so.
+        let c = if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
         // Two of them end the name of a server in that of a tool.
         if !(c == '_' && name.ends_with('_')) {
             name.push(c);

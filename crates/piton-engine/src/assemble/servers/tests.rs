@@ -151,7 +151,7 @@ fn what_an_entry_says_is_taken_from_each_programs_words() {
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer k-1".to_owned())]);
     assert_eq!(web.transport, Transport::Http { url: "https://x.example/k-1".into(), headers, login });
     assert!(web.always_load && matches!(entries["old"].transport, Transport::Sse { .. }));
-    let mine = &entries["my-server_x"];
+    let mine = &entries["my_server_x"];
     let Transport::Stdio { command, args, env, cwd } = &mine.transport else { panic!("{mine:?}") };
     assert_eq!((command.as_str(), args.as_slice(), env.len()), ("s", &["d".to_owned()][..], 0));
     assert_eq!((cwd.as_deref(), mine.tools.as_deref()), (Some(Path::new("/w")), Some(&["a".to_owned()][..])));
@@ -209,4 +209,18 @@ fn of_a_file_of_a_hundred_thousand_servers_the_first_are_looked_at() {
     let source = Source { said: None, ..Source::said("x.json", Path::new("/")) };
     let read = entries_of(&text, &source).expect("read").expect("servers");
     assert_eq!((read.len(), read[199].name.as_str(), read[199].line), (MOST_IN_FILE, "s199", Some(1)));
+}
+
+#[test]
+fn servers_whose_names_come_to_the_same_are_told_apart_by_whoever_wrote_them() {
+    let text = r#"{"mcpServers": {"a__b": {"command": "x"}, "a_b": {"command": "y"}, "my server": {"command": "x"}, "my-server": {"command": "y"}}}"#;
+    let tree = Tree::with(&[("config/mcp.json", text)]);
+    let expected = [
+        "a_b in force config/mcp.json:1",
+        "a_b broken config/mcp.json:1: in the names of tools it would be called a_b, as `a__b` of PLACE is; rename one of them",
+        "my_server in force config/mcp.json:1",
+        "my-server in force config/mcp.json:1",
+    ];
+    let place = format!("{}:1", tree.path("config/mcp.json").display());
+    assert_eq!(tree.servers(&[]), expected.map(|line| line.replace("PLACE", &place)));
 }
