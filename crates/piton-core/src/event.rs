@@ -601,8 +601,6 @@ pub enum GivenKind {
     PlanModeOver,
     /// MCP servers that came, went, or have other tools than the model was told.
     Servers,
-    /// A file that the model has read for the third time, and that has not changed.
-    ReadAgain,
     /// Skills and agents whose files have changed since the session was opened.
     EntriesChanged,
 }
@@ -962,8 +960,8 @@ impl Event {
             Self::Todo { .. } => 4,
             Self::ContextGiven { items }
                 if items.iter().any(|item| {
-                    use GivenKind::{EntriesChanged, PlanMode, PlanModeOver, ReadAgain, Servers, Todo};
-                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers | ReadAgain | EntriesChanged)
+                    use GivenKind::{EntriesChanged, PlanMode, PlanModeOver, Servers, Todo};
+                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers | EntriesChanged)
                 }) =>
             {
                 4
