@@ -25,6 +25,7 @@ mod asked;
 mod carried;
 mod commands;
 mod filling;
+mod for_turn;
 mod line;
 mod recorder;
 mod recovery;
@@ -37,7 +38,7 @@ mod watch;
 
 use self::line::Line;
 use self::recorder::Recorder;
-use self::servers::ServersWatched;
+use self::servers::ServersRun;
 use self::watch::Watch;
 use crate::bus::Bus;
 use crate::clock::World;
@@ -118,8 +119,7 @@ pub(crate) struct Driver {
     /// How the turns to come are run, where that was changed while one is under way.
     next_settings: Option<Settings>,
     watch: Watch,
-    /// Who tells of the session's MCP servers, once these were started.
-    servers_watched: ServersWatched,
+    servers: ServersRun,
 }
 
 /// Whether the driver starts anything new.
@@ -167,7 +167,7 @@ impl Driver {
             line: Line::new(),
             hosts,
             next_settings: None,
-            servers_watched: None,
+            servers: ServersRun::default(),
         }
     }
 
@@ -280,7 +280,7 @@ impl Driver {
             self.askers.compacted(&Err(CompactError::Failed(STOPPED.to_owned())));
         }
         if !self.session.is_in_turn() {
-            let start = self.take_up_missing();
+            let start = self.start_to_stop();
             self.record_all(start.into_iter().flatten());
         }
         if self.session.is_in_turn() || self.session.shell().is_open() {
@@ -408,8 +408,15 @@ impl Driver {
     /// What was changed meanwhile holds from here on.
     fn settle_settings(&mut self) {
         let Some(settings) = self.next_settings.take() else { return self.offer_anew() };
+        self.go_by(settings);
+    }
+
+    /// Goes by these settings from here on, but for what a turn under way has begun with.
+    fn go_by(&mut self, settings: Settings) {
+        let before = self.services.settings.own_servers.clone();
         self.services.take(settings);
         self.memory.frames = Frames::of(&self.services.settings, &self.session);
+        self.leave_servers(before);
     }
 
     /// Offers the model what the permission mode offers by now.
@@ -450,7 +457,11 @@ impl Driver {
             if self.jobs.has(&job) || (matches!(job, Job::StartTurn) && self.stage == Stage::Closing) {
                 continue;
             }
-            match span.in_scope(|| take_up(&job, &mut self.context())) {
+            let step = match job {
+                Job::StartTurn => span.in_scope(|| self.start_turn()),
+                _ => span.in_scope(|| take_up(&job, &mut self.context())),
+            };
+            match step {
                 Step::Record(events) => return Some(events),
                 Step::Start(task) => self.jobs.put_ready(Key::Turn(job), task),
                 Step::Wait => {}
@@ -516,10 +527,9 @@ impl Driver {
             let watched = watched(&self.context());
             self.record_all(watched);
         }
-        let Self { recorder, services, session, servers_watched, .. } = self;
+        let Self { recorder, services, session, servers, .. } = self;
         recorder.close(&services.bus, &session, services.world.now_ms()).await;
-        drop(servers_watched);
-        servers::close(&services).await;
+        servers.close(&services).await;
         services.bus.close(Closed::Left);
     }
 }

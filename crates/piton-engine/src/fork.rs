@@ -113,6 +113,8 @@ mod tests {
                 delivery: Delivery::Steer,
                 typed: None,
                 allows: Vec::new(),
+                for_turn: None,
+                subtask: None,
             },
             Event::TurnStarted {
                 turn: number,
@@ -120,6 +122,7 @@ mod tests {
                 fallbacks: vec![],
                 policy: Box::new(Policy::piton()),
                 compact_at_tokens: None,
+                this_turn_only: false,
             },
             Event::StepStarted { step, kind: StepKind::Ordinary, note: None },
             Event::replied(step, reply),

@@ -1,6 +1,7 @@
-//! The tools of other agents: which of ours is meant by their names, in lists and in rules of what is allowed.
+//! Names of other agents: which of our tools is meant by theirs, in lists and in rules of what is allowed, and which of our agents.
 
 use piton_core::permission::{Action, Rule};
+use piton_tools::subagent::GENERAL;
 
 /// The names by which a tool of other agents is ours; nothing for one that has no counterpart.
 pub(crate) fn ours(name: &str) -> Vec<String> {
@@ -26,6 +27,15 @@ pub(crate) fn ours(name: &str) -> Vec<String> {
         other => return vec![other.to_owned()],
     };
     names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Agents that come with Claude Code have other names there.
+pub(crate) fn our_agent(name: &str) -> String {
+    match name {
+        "Explore" => "explore".to_owned(),
+        "general-purpose" => GENERAL.to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// What a tool of `allowed-tools` is as rules. `None`: nothing that is allowed here; all tools at once are not.

@@ -21,6 +21,7 @@ mod demo;
 mod examples;
 mod faults;
 mod follow;
+mod for_turn;
 mod foreign;
 mod hand_over;
 mod hooks;

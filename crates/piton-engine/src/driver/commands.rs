@@ -96,7 +96,8 @@ impl Driver {
         else {
             return true;
         };
-        let (task, expanding) = expand(called.name.clone(), called.words.clone(), workspace, commands);
+        let settings = self.next_settings.as_ref().unwrap_or(&self.services.settings).clone();
+        let (task, expanding) = expand(called.name.clone(), called.words.clone(), workspace, (commands, settings));
         *progress = Progress::Expanding(expanding);
         self.jobs.put_ready(Key::Side(SideJob::Line), task);
         false
@@ -107,8 +108,8 @@ impl Driver {
         let Some(Waiting::Prompt { progress, .. }) = self.line.front() else { return false };
         let Progress::Expanding(expanding) = progress else { return false };
         match expanding.try_recv() {
-            Ok(Ok(expanded)) => {
-                let filling = Filling::new(expanded);
+            Ok(Ok((expanded, directed))) => {
+                let filling = Filling::new(expanded, directed);
                 let codes: Vec<String> = filling.commands().map(str::to_owned).collect();
                 *progress = Progress::Filling(filling);
                 // One that may not run keeps all of them from running.

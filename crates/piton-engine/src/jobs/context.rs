@@ -14,12 +14,12 @@ use crate::hooks::{Gated, Hook, HookContext, Hooks, Unasked};
 use crate::hosts::{ByRules, HostAsks, OfCall};
 use crate::inbox::WeakInbox;
 use crate::prompt::Prompts;
-use crate::settings::{Attendance, SandboxSettings, Settings};
+use crate::settings::{Attendance, OpenedModels, SandboxSettings, Settings};
 use crate::store::Stored;
 use piton_core::call::{ToolSpec, Touches};
 use piton_core::event::Event;
 use piton_core::hook::HookPoint;
-use piton_core::ids::CallId;
+use piton_core::ids::{CallId, MessageId};
 use piton_core::permission::{Action, Ask, PermissionMode};
 use piton_core::policy::{HookPolicy, Policy};
 use piton_core::request::Frame;
@@ -88,6 +88,8 @@ pub(crate) struct Memory {
     pub(crate) servers: ServerNotes,
     pub(crate) entries: EntryNotes,
     pub(crate) frames: Frames,
+    /// The models that were opened for the turn that this message begins, or why they cannot be asked.
+    pub(crate) opened: Option<(MessageId, Result<OpenedModels, String>)>,
     /// How long the last snapshot took: a short one is taken without switching to another thread and back.
     pub(crate) snapshot_took: Duration,
     /// Whether the session closes as soon as its client has an answer: then nothing could be reported afterwards.
@@ -107,6 +109,7 @@ impl Services {
         let env_files = Arc::new(EnvFiles::new(firewall.clone()));
         env_files.read_top(workspace);
         clean_system(&mut settings, &firewall);
+        settings.bring_servers();
         let calls = stored.scratch().join(CALLS);
         Self {
             hooks: Hooks::new(&own_hooks(&settings)),
@@ -130,6 +133,7 @@ impl Services {
     pub(crate) fn take(&mut self, mut settings: Settings) {
         know_settings(&self.firewall, &settings);
         clean_system(&mut settings, &self.firewall);
+        settings.bring_servers();
         self.hooks.renew(&own_hooks(&settings));
         self.settings = settings;
     }
@@ -214,6 +218,7 @@ impl Memory {
             servers: ServerNotes::of(session),
             entries: EntryNotes::default(),
             frames: Frames::of(settings, session),
+            opened: None,
             snapshot_took: Duration::MAX,
             leaves_when_answered: false,
         }

@@ -4,12 +4,12 @@
 //! might not take: whoever wrote it for another program shall be able to use it here. How it should be, [`super::validate`] says.
 
 use super::{Fork, Skill};
-use crate::front_matter::{self, line, list, located, word};
-use crate::tool_names::allowed;
+use crate::directions::Directions;
+use crate::front_matter::{self, effort, line, list, located, truth, word};
+use crate::tool_names::{allowed, our_agent};
 use piton_core::hidden;
 use piton_core::template;
 use piton_tools::skill;
-use piton_tools::subagent::GENERAL;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -89,7 +89,12 @@ pub fn read(path: &Path, text: &str) -> Result<Read, String> {
     }
     let paths = if parts.paths.is_empty() { String::new() } else { format!("For {}", parts.paths.join(", ")) };
     let said = [parts.description, parts.when, paths].into_iter().filter(|part| !part.is_empty());
-    skill.fork = parts.is_fork.then_some(parts.fork);
+    if parts.is_fork {
+        skill.fork = Some(parts.fork);
+    } else {
+        let Fork { agent, model, effort } = parts.fork;
+        skill.directions = Directions { model: model.and_then(Directions::model), effort, agent, subtask: None };
+    }
     skill.given = Arc::new(skill::Skill {
         name,
         description: line(&said.collect::<Vec<_>>().join(" "), DESCRIPTION_CHARS),
@@ -127,19 +132,13 @@ fn known(field: &str, value: &Value, skill: &mut Skill, parts: &mut Parts) -> Re
         "disable-model-invocation" => parts.is_not_for_model = truth(field, value)?,
         "user-invocable" => skill.is_for_people = truth(field, value)?,
         "model" => parts.fork.model = Some(word(field, value)?),
-        "effort" => {
-            let said = word(field, value)?;
-            let names = || piton_core::effort::Effort::NAMES.join(", ");
-            let effort =
-                said.parse().map_err(|_| format!("effort: `{}` is none: {}", line(&said, NAME_CHARS), names()))?;
-            parts.fork.effort = Some(effort);
-        }
+        "effort" => parts.fork.effort = Some(effort(field, value)?),
         "context" => match word(field, value)?.as_str() {
             "fork" => parts.is_fork = true,
             "inline" => {}
             other => return Err(format!("context: `{}` is none: fork, inline", line(other, NAME_CHARS))),
         },
-        "agent" => parts.fork.agent = Some(agent(&word(field, value)?)),
+        "agent" => parts.fork.agent = Some(our_agent(&word(field, value)?)),
         "paths" => parts.paths = list(field, value)?.iter().take(MOST).map(|path| line(path, FIELD_CHARS)).collect(),
         "version" | "author" => {}
         _ => return Ok(false),
@@ -150,15 +149,6 @@ fn known(field: &str, value: &Value, skill: &mut Skill, parts: &mut Parts) -> Re
 fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || "-_.:".contains(c);
     !name.is_empty() && name.chars().count() <= NAME_CHARS && name.chars().all(fits)
-}
-
-/// Agents that come with Claude Code have other names there.
-fn agent(name: &str) -> String {
-    match name {
-        "Explore" => "explore".to_owned(),
-        "general-purpose" => GENERAL.to_owned(),
-        other => other.to_owned(),
-    }
 }
 
 /// `[file] [type]` is written without quotes, too, which is a list to YAML.
@@ -183,14 +173,6 @@ fn arguments(field: &str, value: &Value) -> Result<Vec<String>, String> {
     match names.iter().find(|name| !is_name(name)) {
         Some(name) => Err(format!("arguments: `{}` is no name for a word", line(name, NAME_CHARS))),
         None => Ok(names.into_iter().take(MOST).collect()),
-    }
-}
-
-fn truth(field: &str, value: &Value) -> Result<bool, String> {
-    match value {
-        Value::Bool(truth) => Ok(*truth),
-        Value::String(word) if word == "true" || word == "false" => Ok(word == "true"),
-        _ => Err(format!("{field}: true or false is wanted")),
     }
 }
 
