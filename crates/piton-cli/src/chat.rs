@@ -18,6 +18,7 @@ mod lookup;
 mod looks;
 mod pages;
 mod pictures;
+mod queue;
 mod recall;
 mod recent;
 mod review;
@@ -27,15 +28,17 @@ mod setup;
 mod settings;
 mod status;
 mod theme;
+mod trust;
 
 use crate::chat::clipboard::Clip;
 use crate::chat::looks::Looks;
+use crate::chat::queue::Queue;
 use crate::chat::session::Open;
 use crate::chat::status::StatusLine;
 use crate::cli::RunArgs;
 use crate::commands::sessions::find;
 use crate::failure::{Context, Result, bail};
-use crate::out::{print, report};
+use crate::out::print;
 use crate::run::opening;
 use crate::run::order::Place;
 use crate::run::stops::Stops;
@@ -46,9 +49,10 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use piton_core::client::{Prompt, Published, Reply};
 use piton_core::configure::Configure;
+use piton_core::ending::TurnEnd;
 use piton_core::event::{Event, Subject};
 use piton_core::hidden;
-use piton_core::message;
+use piton_core::ids::MessageId;
 use piton_engine::assemble::Wishes;
 use piton_engine::assemble::servers::complete::Offer;
 use piton_engine::engine::{Engine, EngineError, SandboxSettings, Settings};
@@ -91,8 +95,16 @@ enum Done {
 
 /// What was asked for, as far as it matters for what comes of it.
 enum About {
-    /// Words that go back into the prompt where they were not heard.
-    Prompt(String),
+    /// This message, with the words that go back into the prompt where they were not heard.
+    Prompt(MessageId, String),
+    /// A command of the person's own, which goes back in the same way.
+    Shell(String),
+    /// Messages to be taken back: all that wait, or the one that was named.
+    TakenBack {
+        is_named: bool,
+    },
+    /// A message whose turn was stopped.
+    Stopped,
     /// An answer to this question.
     Answer(Subject),
     /// What would be taken back, by so many turns.
@@ -102,6 +114,9 @@ enum About {
 
 /// What is said where Ctrl-B finds nothing.
 const NOTHING_RUNS: &str = "nothing runs that could go to the background";
+
+/// What the model's commands can reach: what a sandbox lets them, or everything.
+type Reached = Option<SandboxSettings>;
 
 type Asking = Pin<Box<dyn Future<Output = Done>>>;
 
@@ -119,12 +134,14 @@ struct Chat<'a> {
     servers: Option<Arc<dyn Servers>>,
     /// Gives up what the servers are asked about a line.
     looking_up: CancellationToken,
-    /// What the model's commands can reach.
-    sandbox: Option<SandboxSettings>,
+    /// What the model's commands can reach. `None`: that is not known here, as where another process runs the session.
+    sandbox: Option<Reached>,
     asked: FuturesUnordered<Asking>,
     facts: Facts,
     /// The script that prints the status line.
     status: Option<StatusLine>,
+    /// Messages that wait for the model.
+    queue: Queue,
     /// Words that wait until a model can be asked.
     held: Option<Prompt>,
     is_over: bool,
@@ -134,6 +151,8 @@ struct Chat<'a> {
     hands_over: bool,
     /// and the one that takes it over when this one ends.
     successor: Option<u32>,
+    /// Whether a turn is left as it is, for whoever goes on with it.
+    is_left_open: bool,
     /// Whether an interrupt that comes next was for somebody who had the terminal.
     skips_interrupt: bool,
     /// Whether sessions of all folders are listed to choose from.
@@ -185,11 +204,13 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
         asked: FuturesUnordered::new(),
         facts: Facts { folder: home_short(&workspace, around), workspace, ..Facts::default() },
         status: status.map(|command| StatusLine::new(command, Env::new(around.machine.vars.clone()))),
+        queue: Queue::default(),
         held: prompt,
         is_over: false,
         typed: args.typed,
         hands_over: false,
         successor: None,
+        is_left_open: false,
         skips_interrupt: false,
         lists_all: false,
         theme: theme::Watch::start(around),
@@ -204,13 +225,13 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
         Some(stop) => Ok(stop.code()),
         None => Box::pin(chat.until_over(effects, &mut stops)).await,
     };
-    let successor = chat.successor;
+    let (successor, is_left_open) = (chat.successor, chat.is_left_open);
     let open = chat.leave(diverted);
     if let (Some(pid), Some(open)) = (successor, &open) {
         hand_over::say(open.session.id(), pid);
     }
-    if successor.is_some() {
-        // Dropped, it would stop what the other process goes on with.
+    if successor.is_some() || is_left_open {
+        // Dropped, it would stop what somebody goes on with.
         std::mem::forget(open);
         return Ok(Left::HandedOver);
     }
@@ -233,23 +254,28 @@ fn face(wanted: (bool, bool), around: &Surroundings) -> Result<(Terminal, Unboun
 
 impl Chat<'_> {
     async fn until_over(&mut self, mut effects: UnboundedReceiver<Effect>, stops: &mut Stops) -> Result<u8> {
-        let mut sizes = signal(SignalKind::window_change()).context("cannot listen for signals")?;
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        let mut sizes = listen(SignalKind::window_change())?;
+        let mut suspends = listen(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?;
+        // It may have changed while the session was opened.
+        self.terminal.resized();
         while !self.is_over {
             self.show_printed();
             tokio::select! {
                 biased;
                 effect = effects.recv() => match effect {
                     Some(effect) => Box::pin(self.act(effect)).await,
-                    // The terminal is gone.
-                    None => return Ok(report::EXIT_TERMINATED),
+                    None => return Ok(self.without_terminal(stops).await),
                 },
                 told = Open::next(&mut self.open) => self.hear(told).await,
                 Some(done) = self.asked.next() => self.done(done).await,
                 lines = StatusLine::next(&mut self.status) => self.terminal.tell(Input::Status(lines)),
                 _ = sizes.recv() => self.terminal.resized(),
+                _ = suspends.recv() => self.suspended(),
                 () = self.theme.changed() => self.read_theme(),
                 stop = stops.next() => match std::mem::take(&mut self.skips_interrupt) && !stop.by_term {
                     true => {}
+                    false if stop.is_hang_up => return Ok(self.without_terminal(stops).await),
                     false => return Ok(stop.code()),
                 },
             }
@@ -280,6 +306,11 @@ impl Chat<'_> {
                     status.hear(&published);
                 }
                 let changed = self.changed(&published);
+                if let (Published::Recorded(record), Some(open)) = (&published, &self.open)
+                    && record.seq > open.session.opened_at()
+                {
+                    self.queue.hear(record);
+                }
                 let is_told_all = matches!(published, Published::Now(_));
                 self.terminal.hear(published);
                 // Earlier turns were run as they were; the next one is run as the session is now.
@@ -325,20 +356,23 @@ impl Chat<'_> {
             }
             (_, Ok(Reply::Leaving { calls })) if calls.is_empty() => self.terminal.tell(Input::Background),
             (_, Ok(Reply::Forked { session })) => self.switch(session).await,
-            (_, Ok(Reply::Unqueued { messages })) => {
-                let words: Vec<String> = messages.iter().map(|one| message::prose(&one.parts)).collect();
-                self.terminal.tell(Input::PutBack(words.join("\n")));
+            (About::TakenBack { is_named }, Ok(Reply::Unqueued { messages })) => self.taken_back(&messages, is_named),
+            (About::TakenBack { .. }, Err(error)) => self.not_taken_back(&error),
+            (About::Stopped, Ok(Reply::Unqueued { messages })) => self.stopped_before_read(&messages),
+            // It was read.
+            (About::Stopped, _) => {}
+            (About::Prompt(message, _), Ok(Reply::Ended { report, .. })) if report.end == TurnEnd::Canceled => {
+                self.stopped(message);
             }
-            // It waits for the next step again, from where it was taken.
-            (About::Prompt(_), Err(EngineError::TakenBack)) => {}
-            (About::Prompt(_) | About::Answer(_) | About::Plan | About::Else, Ok(_)) => {}
+            (_, Ok(_)) => {}
             // There was nothing to stop.
             (_, Err(EngineError::AtRest)) => {}
-            (About::Prompt(words), Err(EngineError::NotBegun(report))) => {
+            (About::Prompt(_, words), Err(EngineError::NotBegun(report))) => {
                 self.warn(report.detail.unwrap_or_else(|| "a hook did not let it pass".to_owned()));
                 self.terminal.tell(Input::PutBack(words));
             }
-            (About::Prompt(words), Err(error)) => {
+            (About::Prompt(message, words), Err(error)) => self.refused(message, words, error.to_string()),
+            (About::Shell(words), Err(error)) => {
                 self.warn(error.to_string());
                 self.terminal.tell(Input::PutBack(words));
             }

@@ -58,7 +58,7 @@ impl Surroundings {
         };
         let machine = Machine {
             exe: std::env::current_exe().context("cannot find the piton binary itself")?,
-            data_dir: std::path::absolute(data_dir)?,
+            data_dir: by_its_real_name(&std::path::absolute(data_dir)?),
             config_file,
             config_is_named,
             today: jiff::Zoned::now().date().to_string(),
@@ -103,4 +103,13 @@ impl Surroundings {
         std::fs::read_dir(&real).with_context(|| format!("cannot work in {}: it cannot be read", real.display()))?;
         Ok(real)
     }
+}
+
+/// A path without links, as far as it is there: who opens what lies in the data folder follows none.
+fn by_its_real_name(path: &Path) -> PathBuf {
+    let real = |above: &Path| {
+        let (real, below) = (above.canonicalize().ok()?, path.strip_prefix(above).ok()?);
+        Some(if below.as_os_str().is_empty() { real } else { real.join(below) })
+    };
+    path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())
 }

@@ -270,6 +270,9 @@ pub struct Plan {
     /// The changed files that somebody else, or a command that outlived Piton, may have changed while one of the turns was
     /// interrupted.
     pub doubtful: Vec<PathBuf>,
+    /// Changes of these turns stay, since no snapshots were taken.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unsaved: bool,
 }
 
 impl Plan {

@@ -38,6 +38,14 @@ id!(
     /// One durable conversation: `ses_` and a UUID v7 in hex, so ids sort by creation.
     SessionId
 );
+impl SessionId {
+    /// Whether it is one of Piton's, and may name a folder: `ses_`, then letters and digits.
+    pub fn is_sound(&self) -> bool {
+        let rest = self.0.strip_prefix("ses_").unwrap_or_default();
+        !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    }
+}
+
 id!(
     /// One user message, unique within its session; a client that repeats one is not heard twice.
     MessageId

@@ -15,6 +15,7 @@
 
 mod assigned;
 mod classify;
+mod compare;
 mod env_file;
 mod event_text;
 mod firewall;

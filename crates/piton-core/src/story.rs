@@ -26,7 +26,7 @@ mod tests;
 use crate::branch::Path;
 use crate::cache::CacheLedger;
 use crate::client::Published;
-use crate::event::{Delivery, Record};
+use crate::event::{Delivery, Record, Subject};
 use crate::ids::{CallId, MessageId, Seq, TimeMs};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -59,6 +59,8 @@ pub struct Story {
     running: Vec<CallId>,
     /// Of the user's own commands, those that are not settled.
     own: Vec<CallId>,
+    /// Questions that are open.
+    asked: Vec<Subject>,
     /// Blocks of the reply that streams, which its record will confirm or replace.
     streamed: Vec<BlockId>,
 }
@@ -136,6 +138,7 @@ impl Default for Story {
             rewind: None,
             running: Vec::new(),
             own: Vec::new(),
+            asked: Vec::new(),
             streamed: Vec::new(),
         }
     }

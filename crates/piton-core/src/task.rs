@@ -65,7 +65,7 @@ impl Tasks {
     }
 
     /// Takes notice of what holds on every branch.
-    pub(crate) fn hear(&mut self, record: &Record) {
+    pub fn hear(&mut self, record: &Record) {
         match &record.event {
             Event::CallSettled { call, outcome } => {
                 let Some(news) = outcome.task.as_deref() else { return };

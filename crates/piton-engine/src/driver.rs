@@ -38,7 +38,6 @@ mod watch;
 
 use self::line::Line;
 use self::recorder::Recorder;
-use self::servers::ServersRun;
 use self::watch::Watch;
 use crate::bus::Bus;
 use crate::clock::World;
@@ -119,7 +118,6 @@ pub(crate) struct Driver {
     /// How the turns to come are run, where that was changed while one is under way.
     next_settings: Option<Settings>,
     watch: Watch,
-    servers: ServersRun,
 }
 
 /// Whether the driver starts anything new.
@@ -167,7 +165,6 @@ impl Driver {
             line: Line::new(),
             hosts,
             next_settings: None,
-            servers: ServersRun::default(),
         }
     }
 
@@ -527,9 +524,9 @@ impl Driver {
             let watched = watched(&self.context());
             self.record_all(watched);
         }
-        let Self { recorder, services, session, servers, .. } = self;
+        let Self { recorder, services, session, memory, .. } = self;
         recorder.close(&services.bus, &session, services.world.now_ms()).await;
-        servers.close(&services).await;
+        memory.servers_run.close(&services).await;
         services.bus.close(Closed::Left);
     }
 }

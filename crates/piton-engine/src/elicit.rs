@@ -308,7 +308,7 @@ impl Form {
             let options = vec![option("yes"), option(NO)];
             questions.push(InquiryQuestion { question: "Go on?".to_owned(), options, ..InquiryQuestion::default() });
         }
-        questions[0].header = header(server);
+        questions.iter_mut().for_each(|question| question.header = header(server));
         let again = again.map_or(String::new(), |why| format!("\n({why})"));
         questions[0].question = format!("{message}{again}\n\n{}", questions[0].question);
         Question::inquire(Inquiry { questions, seconds: None, plan: None }, [])
@@ -471,6 +471,15 @@ mod tests {
         assert_eq!(read(&form, &[&["Ann"]]), Err("c_sure is wanted".to_owned()));
         assert_eq!(read(&form, &[&["Ann"], &["old"], &["no"]]), Err("b_age is a whole number".to_owned()));
         assert_eq!(read(&form, &[&["Ann"], &[], &["no"], &["huge"]]), Err("d_size is one of the options".to_owned()));
+    }
+
+    #[test]
+    fn each_question_of_a_form_says_who_asks() {
+        let form = form(&json!({"properties": {"a": {"type": "string"}, "b": {"type": "boolean"}}}));
+        let asked = form.question("shop", "More, please", None);
+        let inquiry = asked.inquiry.expect("questions");
+        let headers: Vec<&str> = inquiry.questions.iter().map(|question| question.header.as_str()).collect();
+        assert_eq!(headers, ["The server shop asks you"; 2]);
     }
 
     #[test]

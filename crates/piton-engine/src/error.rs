@@ -295,7 +295,7 @@ pub enum RewindError {
         there: u32,
     },
     /// Nothing was taken back, or something was said since.
-    #[error("there is nothing to redo: nothing was undone since the last prompt")]
+    #[error("nothing to redo: nothing was undone since the last prompt")]
     NothingToRedo,
     /// A turn has no snapshot, or only half of them.
     #[error("the files of turn {turn} cannot be restored: they have no snapshot")]

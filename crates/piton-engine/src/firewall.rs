@@ -4,6 +4,7 @@
 //! Whatever is recorded passes it ([`crate::driver`]), hence what is kept, published and sent to the model are the same bytes.
 //! What streams by passes it in pieces.
 
+use crate::list_file::ListFile;
 use crate::settings::{SecretSettings, Settings};
 use piton_core::call::ToolSpec;
 use piton_core::message::Role;
@@ -16,7 +17,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,7 +28,16 @@ const KEY_BYTES: usize = 32;
 
 /// The firewall of a session that opens with these settings.
 pub(crate) fn firewall(data_dir: &Path, settings: &Settings, session: &State) -> Firewall {
-    let SecretSettings { redact, values, files } = &settings.secrets;
+    let firewall = of_machine(data_dir, &settings.secrets);
+    know_settings(&firewall, settings);
+    let said = session.transcript().filter(|message| message.role == Role::Assistant);
+    said.for_each(|message| firewall.own(&message.parts));
+    firewall
+}
+
+/// One that knows these secrets, whoever uses it.
+pub(crate) fn of_machine(data_dir: &Path, secrets: &SecretSettings) -> Firewall {
+    let SecretSettings { redact, values, files } = secrets;
     if !redact {
         return Firewall::off();
     }
@@ -40,10 +50,7 @@ pub(crate) fn firewall(data_dir: &Path, settings: &Settings, session: &State) ->
     };
     let firewall = Firewall::new(Secrets::new(Arc::new(tag)));
     values.iter().for_each(|(name, value)| firewall.know(name, value));
-    know_settings(&firewall, settings);
     files.iter().filter_map(|file| text(file)).for_each(|text| firewall.know_file(&text));
-    let said = session.transcript().filter(|message| message.role == Role::Assistant);
-    said.for_each(|message| firewall.own(&message.parts));
     firewall
 }
 
@@ -100,20 +107,27 @@ fn kept_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
         let bytes = regular::whole_unlinked(path, KEY_BYTES)?;
         bytes.try_into().map_err(|_| io::ErrorKind::InvalidData.into())
     };
+    // One that was cut off when it was written, as on a full disk, is none.
+    let is_missing = |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData);
     match read() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) if is_missing(&error) => {}
         read => return read,
     }
-    if let Some(folder) = path.parent() {
-        private::make_folder(folder)?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    private::make_folder(folder)?;
+    let list = ListFile::new(path.to_path_buf());
+    let _lock = list.lock().map_err(io::Error::other)?;
+    match read() {
+        Err(error) if is_missing(&error) => {}
+        // Another process was first.
+        read => return read,
     }
     let key = random_key();
-    match File::options().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(mut file) => file.write_all(&key).map(|()| key),
-        // Another process was first.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(),
-        Err(error) => Err(error),
-    }
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(&key)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(key)
 }
 
 fn random_key() -> [u8; KEY_BYTES] {
@@ -230,6 +244,12 @@ mod tests {
         let mode = fs::metadata(folder.path().join(KEY_FILE)).expect("the key").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_ne!(random_key(), random_key());
+        // A key that was cut off is replaced, and by one that stays.
+        for cut in [0, KEY_BYTES - 1] {
+            fs::write(folder.path().join(KEY_FILE), vec![7; cut]).expect("written");
+            let second = key(folder.path());
+            assert_eq!((key(folder.path()), second == first, second == [0; KEY_BYTES]), (second, false, false));
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub fn fields(text: &str) -> Result<Map<String, Value>, String> {
     match fields {
         Value::Object(fields) => Ok(fields),
         Value::Null => Ok(Map::new()),
-        _ => Err("its front matter is no list of fields".to_owned()),
+        _ => Err("its front matter is not a list of fields".to_owned()),
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn read(yaml: &str) -> Result<Value, String> {
     serde_saphyr::from_str(yaml).map_err(|error| {
         let words = error.to_string();
         let words = words.lines().next().unwrap_or_default();
-        format!("its front matter is no YAML: {}", line(words.strip_prefix("error: ").unwrap_or(words), 200))
+        format!("its front matter is not valid YAML: {}", line(words.strip_prefix("error: ").unwrap_or(words), 200))
     })
 }
 
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn an_error_has_the_line_of_the_file() {
         let error = fields("---\nname: x\ndescription: \"y\n---\nz").unwrap_err();
-        assert!(error.starts_with("its front matter is no YAML: line 3 column 14"), "{error}");
+        assert!(error.starts_with("its front matter is not valid YAML: line 3 column 14"), "{error}");
         assert_eq!(located("---\na: 1\nb : 2\n---\nb: 3", "b", "why"), "line 3: why");
         assert_eq!(located("---\na: 1\n---\nb: 3", "b", "why"), "why");
     }

@@ -42,7 +42,7 @@ pub(crate) use self::approval::answer;
 pub(crate) use self::command::{Expanding, expand};
 pub(crate) use self::compact::{AtRest, STOPPED, compacted, summary_at_rest};
 pub(crate) use self::configure::{Opening, open_models, opened_for};
-pub(crate) use self::context::{JobContext, Memory, Services, SessionTree};
+pub(crate) use self::context::{JobContext, Memory, ServersRun, Services, SessionTree};
 pub(crate) use self::find::find_answer;
 pub(crate) use self::fork::fork;
 pub(crate) use self::frames::Frames;

@@ -10,7 +10,7 @@
 use crate::engine::Engine;
 use crate::store::sqlite::index::{Index, IndexError};
 use crate::store::sqlite::{self, SessionDir};
-use crate::store::{Salvage, StoreError};
+use crate::store::{Salvage, StoreError, Summary};
 use piton_core::configure::Configure;
 use piton_core::event::{ChangedBy, Event, Origin, Record, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId};
@@ -107,8 +107,7 @@ impl Engine {
             for child in self.called(&caller).await? {
                 // One that was never begun has left nothing, and one that cannot be read is not known to be its own.
                 let Ok(summary) = self.store().summary(&child).await else { continue };
-                let is_own = summary.parent.is_some_and(|parent| parent.session == caller && parent.call.is_some());
-                if is_own && !family.contains(&child) {
+                if is_called_by(&summary, &caller) && !family.contains(&child) {
                     family.push(child);
                 }
             }
@@ -117,13 +116,13 @@ impl Engine {
         Ok(family.split_off(1))
     }
 
-    /// The sessions that calls of this one were given to.
+    /// The sessions that calls of this one were given to, as it says: one that was imported may name any.
     async fn called(&self, id: &SessionId) -> Result<Vec<SessionId>, StoreError> {
         let records = self.store().of_kinds(id, &["delegated"]).await?;
         Ok(records
             .into_iter()
             .filter_map(|record| match record.event {
-                Event::Delegated { child, .. } => Some(child),
+                Event::Delegated { child, .. } if child.is_sound() => Some(child),
                 _ => None,
             })
             .collect())
@@ -140,13 +139,31 @@ impl Engine {
         Ok(below.len())
     }
 
+    /// Removes a session for good in which nothing was said and nothing ran: its journal tells only that it was opened and
+    /// closed. Whether it was one.
+    pub async fn discard_unused(&self, id: &SessionId) -> Result<bool, LibraryError> {
+        let is_opening = |record: &Record| {
+            matches!(
+                record.event,
+                Event::SessionStarted { .. } | Event::WriterOpened { .. } | Event::WriterClosed { .. }
+            )
+        };
+        if !self.records(id).await?.iter().all(is_opening) {
+            return Ok(false);
+        }
+        throw_away(self, id)?;
+        destroy(self, id)?;
+        Ok(true)
+    }
+
     /// Brings a session back from the trash, with those of its subagents that lie there. Answers how many these were.
     pub async fn bring_back(&self, id: &SessionId) -> Result<usize, LibraryError> {
         bring_back(self, id)?;
         let (mut open, mut back) = (vec![id.clone()], 0);
         while let Some(caller) = open.pop() {
             for child in self.called(&caller).await.unwrap_or_default() {
-                if SessionDir::new(&trash_dir(self), &child).root().exists() {
+                let summary = sqlite::summary(&SessionDir::new(&trash_dir(self), &child));
+                if summary.is_ok_and(|summary| is_called_by(&summary, &caller)) {
                     bring_back(self, &child)?;
                     back += 1;
                     open.push(child);
@@ -241,6 +258,11 @@ impl Engine {
         let id = self.take_in(records).await?;
         Ok(Repaired { id, salvage })
     }
+}
+
+/// Whether a session says itself that it carries out a call of that one.
+fn is_called_by(summary: &Summary, caller: &SessionId) -> bool {
+    summary.parent.as_ref().is_some_and(|parent| parent.session == *caller && parent.call.is_some())
 }
 
 /// Where sessions lie that were thrown away.
@@ -392,6 +414,35 @@ mod tests {
             Event::approval(subject, Decision::ApproveForSession),
         ];
         (1..).zip(events).map(|(seq, event)| Record { seq, at_ms: seq, event }).collect()
+    }
+
+    #[tokio::test]
+    async fn what_an_import_calls_its_subagents_is_neither_thrown_away_nor_brought_back_with_it() {
+        let data = tempfile::tempdir().expect("a folder");
+        let engine = Engine::open(data.path());
+        let started = |session: &str| Event::SessionStarted {
+            session: SessionId::from(session),
+            workspace: "/w".into(),
+            version: "0".into(),
+            parent: None,
+        };
+        let session =
+            |events: Vec<Event>| (1..).zip(events).map(|(seq, event)| Record { seq, at_ms: seq, event }).collect();
+        let (mine, gone) = (SessionId::from("ses_mine"), SessionId::from("ses_gone"));
+        for id in [&mine, &gone] {
+            engine.take_in(session(vec![started(id.as_str())])).await.expect("a session");
+        }
+        engine.throw_away(&gone).await.expect("in the trash");
+        let names = [mine.clone(), gone.clone(), SessionId::from("../sessions/ses_mine")];
+        let delegated =
+            names.map(|child| Event::Delegated { call: CallId::from("c1_0"), child, agent: "general".into() });
+        let hostile = std::iter::once(started("ses_hostile")).chain(delegated).collect();
+        let hostile = engine.take_in(session(hostile)).await.expect("an import");
+        assert_eq!(engine.subagents(&hostile).await.expect("its journal"), []);
+        assert_eq!(engine.throw_away(&hostile).await.expect("in the trash"), 0);
+        assert!(engine.session_dir(&mine).root().exists());
+        assert_eq!(engine.bring_back(&hostile).await.expect("back"), 0);
+        assert!(!engine.session_dir(&gone).root().exists(), "it stays in the trash");
     }
 
     #[tokio::test]

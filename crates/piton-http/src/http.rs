@@ -11,7 +11,7 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -27,6 +27,13 @@ pub async fn fetch(url: &str, options: &HttpOptions, max_bytes: usize) -> Result
 /// the connection. It follows no redirect and has no time-out for silence.
 pub fn client(url: &Url, options: &HttpOptions) -> Result<Client, HttpError> {
     Http::new(options.clone()).client(url).cloned()
+}
+
+/// The same, which connects to the address's host only by these addresses: they were judged.
+pub fn pinned(url: &Url, options: &HttpOptions, addresses: &[IpAddr]) -> Result<Client, HttpError> {
+    let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+    let addresses = addresses.iter().map(|address| SocketAddr::new(*address, port)).collect();
+    Http::pinned(options.clone(), host.to_owned(), addresses).client(url).cloned()
 }
 
 /// Sends a JSON document, and only looks at whether it was taken.

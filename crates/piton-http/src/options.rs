@@ -42,7 +42,7 @@ impl Default for HttpOptions {
 
 impl HttpOptions {
     /// The proxy that requests to an address go through.
-    pub(crate) fn proxy_for(&self, url: &Url) -> Option<&str> {
+    pub fn proxy_for(&self, url: &Url) -> Option<&str> {
         let is_excepted = self.no_proxy.as_deref().is_some_and(|except| is_listed(url, except));
         self.proxies.to(url).filter(|_| !is_excepted)
     }

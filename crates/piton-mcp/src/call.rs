@@ -135,6 +135,8 @@ pub(crate) enum Called {
     Task(Value),
     /// It ended otherwise.
     Ended(Outcome),
+    /// The server no longer knows the session, and has done nothing.
+    Expired,
     /// The server wants somebody to log in; the scopes that are missing, where it says so.
     NeedsLogin(Option<String>),
 }
@@ -185,6 +187,9 @@ async fn ended(failure: Failure, call: &ServerCall, asking: &Asking<'_>, cx: &Se
     {
         return Called::NeedsLogin(missing_scope(error.auth_challenge()));
     }
+    if is_of_transport && is_expired(&chain(&error)) {
+        return Called::Expired;
+    }
     if let ServiceError::McpError(asked) = &error
         && asked.code.0 == URL_ELICITATION_REQUIRED
     {
@@ -209,6 +214,11 @@ async fn opened(asked: &ErrorData, asking: &Asking<'_>, cx: &ServerContext) -> O
         true => "The server wanted an address to be opened first, which the user has done. Call the tool again.",
         false => "The server wants an address to be opened first, which the user has not done.",
     })
+}
+
+/// Whether the transport says that the server no longer knows the session.
+pub(crate) fn is_expired(error: &str) -> bool {
+    error.contains("Session expired (HTTP 404)")
 }
 
 /// What an error of a request means for its call.

@@ -104,6 +104,13 @@ pub(crate) struct Lists {
 }
 
 impl Catalogue {
+    /// Leaves out what has a name that does not fit.
+    pub(crate) fn keep_named(&mut self, fits: impl Fn(&str) -> bool) {
+        self.tools.retain(|tool| fits(&tool.own_name));
+        self.prompts.retain(|prompt| fits(&prompt.name) && prompt.arguments.iter().all(|(name, ..)| fits(name)));
+        self.resources.retain(|resource| fits(&resource.uri));
+    }
+
     /// What is sound of these lists, and of it what the entry wants.
     pub(crate) fn read(lists: Lists, entry: &Entry) -> Self {
         let mut problems = Problems(lists.problems);

@@ -67,6 +67,7 @@ impl Client {
         });
         let mut servers = BTreeMap::new();
         for entry in entries {
+            around.know(&entry);
             let connector =
                 Connector { entry: Arc::new(entry.clone()), around: Arc::clone(&around), guards: Arc::clone(&guards) };
             servers
@@ -132,6 +133,14 @@ impl Client {
         match call::call(&asking, call, cx, &under_way).await {
             Called::Result(result) => self.finished(managed, call, &result),
             Called::Ended(outcome) => outcome,
+            Called::Expired => {
+                managed.expire(&link).await;
+                Outcome::failed(format!(
+                    "The session with {} had ended (HTTP 404): it should not have run this call, and the call was not sent again. \
+                     The next call opens a new session.",
+                    call.server
+                ))
+            }
             Called::NeedsLogin(missing) => {
                 managed.locked_out(missing.as_deref()).await;
                 let missing = missing.map(|scopes| format!(" It wants more scopes: {}.", text::line(&scopes, 200)));
@@ -177,6 +186,9 @@ impl Client {
                 Polled::Over(outcome) => return outcome,
                 Polled::Lost(why) => why,
             };
+            if call::is_expired(&why) {
+                managed.expire(&link).await;
+            }
             let again = tokio::select! {
                 again = managed.ready(Patience::Insists) => again,
                 () = cx.cancel.cancelled() => return call::cancelled(),
@@ -199,11 +211,18 @@ impl Client {
         server: &str,
         request: impl Fn(Option<BTreeMap<String, Value>>, Option<String>) -> ClientRequest,
     ) -> Result<Value, String> {
-        let link = self.linked(server).await?;
-        let managed = self.managed(server)?;
+        let (mut link, managed) = (self.linked(server).await?, self.managed(server)?);
         let never = CancellationToken::new();
-        let asking = asking(&link, managed, &never);
-        match asking.ask_on(request, &Nobody, None).await {
+        let mut answer = asking(&link, managed, &never).ask_on(&request, &Nobody, None).await;
+        if let Err(call::Failure::Service(error)) = &answer
+            && call::is_expired(&chain(error))
+        {
+            // Looking changes nothing.
+            managed.expire(&link).await;
+            link = self.linked(server).await?;
+            answer = asking(&link, managed, &never).ask_on(&request, &Nobody, None).await;
+        }
+        match answer {
             Ok(answer) => Ok(call::as_json(answer)),
             Err(call::Failure::Cancelled) => Err("It was cancelled.".to_owned()),
             Err(call::Failure::Service(error))

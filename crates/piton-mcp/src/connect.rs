@@ -139,7 +139,8 @@ impl Connector {
         config.max_json_response_size = MOST_MESSAGE_BYTES;
         // An answer of ours that is given up leaves the server waiting for it for ever.
         config.control_request_timeout = REPLY_TIMEOUT;
-        config.session_recovery_timeout = REPLY_TIMEOUT;
+        // It would send what was under way again, calls too. The next request opens a new session.
+        config.reinit_on_expired_session = false;
         let shaken = match self.tokens(url, &address, &config.custom_headers, login).await? {
             Some(manager) => {
                 let transport = StreamableHttpClientTransport::with_client(AuthClient::new(client, manager), config);

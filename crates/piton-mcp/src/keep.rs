@@ -4,12 +4,14 @@
 
 use crate::catalogue::{Catalogue, Offered};
 use crate::{process, text};
+use piton_core::secrets::{Depth, Firewall};
 use piton_tools::servers::Pin;
 use piton_tools::{diff, private, regular};
 use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -77,6 +79,20 @@ pub(crate) struct Seen {
     pub(crate) description: String,
     pub(crate) schema: Value,
     pub(crate) pin: Pin,
+}
+
+impl Manifest {
+    /// The same without secrets that are known. What the server would no longer know by its name is left out.
+    pub(crate) fn cleaned(mut self, firewall: &Firewall) -> Self {
+        let is_clean = |text: &str| matches!(firewall.cleaned(text, Depth::Known), Cow::Borrowed(_));
+        if firewall.is_off() || serde_json::to_string(&self).is_ok_and(|whole| is_clean(&whole)) {
+            return self;
+        }
+        self.catalogue.keep_named(is_clean);
+        let mut whole = serde_json::to_value(&self).unwrap_or_default();
+        firewall.known_value(&mut whole);
+        serde_json::from_value(whole).unwrap_or_default()
+    }
 }
 
 impl Pins {
@@ -316,7 +332,9 @@ pub(crate) fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Option<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use piton_core::secrets::Secrets;
     use serde_json::json;
+    use std::sync::Arc;
 
     fn tool(description: &str) -> Offered {
         Offered {
@@ -327,6 +345,26 @@ mod tests {
             schema: json!({"type": "object"}),
             output: None,
         }
+    }
+
+    #[test]
+    fn what_is_kept_holds_no_secret_that_is_known() {
+        let firewall = Firewall::new(Secrets::new(Arc::new(|_| 7)));
+        firewall.know("TOKEN", "kartoffel77secret88");
+        let kept = |manifest: Manifest| serde_json::to_string(&manifest.cleaned(&firewall)).unwrap();
+        let said = "uses kartoffel77secret88";
+        let mut named = tool("adds");
+        "kartoffel77secret88".clone_into(&mut named.own_name);
+        let mut in_schema = tool(said);
+        in_schema.schema = json!({"type": "object", "properties": {"a": {"default": "kartoffel77secret88"}}});
+        let catalogue =
+            Catalogue { instructions: said.to_owned(), tools: vec![in_schema, named], ..Catalogue::default() };
+        let text = kept(Manifest { called: said.to_owned(), catalogue, ..Manifest::default() });
+        assert!(!text.contains("kartoffel77") && text.matches("\u{2039}secret:TOKEN:").count() == 4, "{text}");
+        assert_eq!(text.matches("own_name").count(), 1, "it could not be called: {text}");
+        let plain = Catalogue { tools: vec![tool("adds")], ..Catalogue::default() };
+        let manifest = Manifest { catalogue: plain, ..Manifest::default() };
+        assert_eq!(manifest.clone().cleaned(&firewall), manifest);
     }
 
     #[test]

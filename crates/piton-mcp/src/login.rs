@@ -7,6 +7,9 @@
 //!
 //! All of OAuth's rules are rmcp's; here is what it asks of its surroundings. Nothing here opens a browser: whoever calls does.
 
+mod requests;
+
+use self::requests::Requests;
 use crate::entry::{Entry, Login, Transport};
 use crate::error::chain;
 use crate::surroundings::Surroundings;
@@ -14,10 +17,7 @@ use crate::text;
 use crate::tokens::{Registration, Tokens};
 use piton_http::{HttpOptions, StatusCode, Url};
 use rmcp::transport::AuthorizationManager;
-use rmcp::transport::auth::{
-    AuthError, AuthorizationCallback, OAuthClientConfig, OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture,
-    OAuthHttpRedirectPolicy, OAuthHttpRequest,
-};
+use rmcp::transport::auth::{AuthError, AuthorizationCallback, OAuthClientConfig};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,10 +29,6 @@ use tokio::task::JoinSet;
 const PATIENCE: Duration = Duration::from_secs(600);
 /// How long one request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// The largest answer that is read.
-const MOST_ANSWER_BYTES: usize = 1 << 20;
-/// Redirects that are followed where they may be.
-const MOST_REDIRECTS: usize = 5;
 /// Bytes of a browser's request.
 const MOST_REQUEST_BYTES: usize = 32 << 10;
 /// The path that the browser comes back to.
@@ -77,6 +73,10 @@ pub async fn login(
             text::line(&asked, 200)
         ));
     }
+    Requests::of(address.clone(), around.http.clone())
+        .judged(&Url::parse(&asked).map_err(|error| error.to_string())?)
+        .await
+        .map_err(|refused| format!("the server's authorization page is not opened: {refused}"))?;
     browser(&asked);
     let returned = tokio::time::timeout(PATIENCE, returned(&listener, &redirect_uri, &asked)).await;
     let callback = returned.map_err(|_| "nobody came back from the browser within ten minutes".to_owned())??;
@@ -150,7 +150,7 @@ pub(crate) async fn manager(
 }
 
 async fn new_manager(around: &Surroundings, url: &Url, tokens: Tokens) -> Result<AuthorizationManager, AuthError> {
-    let client = Arc::new(Requests { options: around.http.clone() });
+    let client = Arc::new(Requests::of(url.clone(), around.http.clone()));
     let mut manager = AuthorizationManager::new_with_oauth_http_client(url.as_str(), client).await?;
     manager.set_credential_store(tokens);
     Ok(manager)
@@ -321,58 +321,6 @@ async fn answer(stream: &mut TcpStream, status: &str, words: &str) {
     // Whoever has closed the page need not read it.
     let _ = stream.write_all(format!("{head}{page}").as_bytes()).await;
     let _ = stream.shutdown().await;
-}
-
-/// The requests of OAuth, by our own client: its proxies and certificates, no cookies, answers of a bounded size.
-struct Requests {
-    options: HttpOptions,
-}
-
-impl OAuthHttpClient for Requests {
-    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
-        Box::pin(async move {
-            let limit = request.timeout.unwrap_or(REQUEST_TIMEOUT);
-            match tokio::time::timeout(limit, self.ask(request)).await {
-                Ok(answer) => answer,
-                Err(_) => Err("no answer in time".into()),
-            }
-        })
-    }
-}
-
-impl Requests {
-    async fn ask(&self, asked: OAuthHttpRequest) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
-        let OAuthHttpRequest { mut request, redirect_policy, .. } = asked;
-        for _ in 0..=MOST_REDIRECTS {
-            let url = Url::parse(&request.uri().to_string())?;
-            let mut answer = piton_http::client(&url, &self.options)?.execute(request.clone().try_into()?).await?;
-            let next = match redirect_policy {
-                OAuthHttpRedirectPolicy::Follow if request.method() == http::Method::GET => redirected(&answer, &url),
-                _ => None,
-            };
-            if let Some(next) = next {
-                *request.uri_mut() = next.as_str().parse()?;
-                continue;
-            }
-            let mut whole = http::Response::new(Vec::new());
-            (*whole.status_mut(), *whole.headers_mut()) = (answer.status(), answer.headers().clone());
-            while let Some(piece) = answer.chunk().await? {
-                whole.body_mut().extend_from_slice(&piece);
-                if whole.body().len() > MOST_ANSWER_BYTES {
-                    return Err("the answer is too large".into());
-                }
-            }
-            return Ok(whole);
-        }
-        Err("there are too many redirects".into())
-    }
-}
-
-/// Where an answer leads on to, if it does, and not from a protected connection to an open one.
-fn redirected(answer: &piton_http::Response, from: &Url) -> Option<Url> {
-    let to = answer.headers().get("location").filter(|_| answer.status().is_redirection())?;
-    let to = from.join(to.to_str().ok()?).ok()?;
-    (to.scheme() == "https" || (to.scheme() == "http" && from.scheme() == "http")).then_some(to)
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! A server as a process of its own: how it is started, what becomes of its complaints, and how it ends.
 
 use crate::entry::Entry;
-use crate::guard::Guards;
+use crate::guard::{Guards, MARK};
 use crate::surroundings::Surroundings;
 use crate::text;
 use piton_http::egress::{Egress, HostRule};
 use piton_sandbox::Network;
 use piton_tools::network::Outlet;
 use piton_tools::private;
+use piton_tools::runner::kill_marked;
 use piton_tools::spawn::{Confined, Confinement, Env, Group, Spawn, Streams};
 use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, mknodat};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -177,7 +178,8 @@ impl Process {
             None => of_its_own(around, &entry.name)?,
         };
         let spawn = Spawn::new(argv, &environment(&around.env, env), &cwd, Confinement::User);
-        let spawn = spawn.with("PITON_PROJECT_DIR", &around.workspace);
+        let mark = guards.next_mark();
+        let spawn = spawn.with("PITON_PROJECT_DIR", &around.workspace).with(MARK, &mark);
         let started = match (&entry.net, &around.confinement) {
             (Some(hosts), Confinement::Sandbox(confined)) => {
                 confined_child(spawn, entry, hosts, confined, around, guards).await?
@@ -185,7 +187,8 @@ impl Process {
             (Some(_), Confinement::Model) => plain_child(&Spawn { confinement: Confinement::Model, ..spawn }, guards)?,
             (Some(_), Confinement::User) | (None, _) => plain_child(&spawn, guards)?,
         };
-        let Started { mut child, group, input, sandbox } = started;
+        let Started { mut child, mut group, input, sandbox } = started;
+        group.mark = Some(mark);
         let complaints = Complaints::of(&entry.name, command.secrets());
         if let Some(stderr) = child.stderr.take() {
             tokio::spawn(complaints.clone().read(stderr));
@@ -213,13 +216,15 @@ impl Process {
 #[derive(Debug)]
 struct Owned {
     group: Option<Pid>,
+    /// That of its processes, whichever group they are in.
+    mark: Option<String>,
     guards: Guards,
 }
 
 impl Owned {
     fn of(child: &Child, guards: &Guards) -> io::Result<Self> {
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let owned = Self { group, guards: Arc::clone(guards) };
+        let owned = Self { group, mark: None, guards: Arc::clone(guards) };
         group.map_or(Ok(()), |group| guards.began(group))?;
         Ok(owned)
     }
@@ -228,6 +233,7 @@ impl Owned {
         if let Some(group) = self.group.take() {
             // Gone is as good.
             let _ = kill_process_group(group, Signal::KILL);
+            self.mark.iter().for_each(|mark| kill_marked(&format!("{MARK}={mark}")));
             self.guards.ended(group);
         }
     }

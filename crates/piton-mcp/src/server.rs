@@ -24,6 +24,7 @@ use crate::text;
 use piton_tools::servers::{Pin, Server, ServerPrompt, ServerResource, ServerState, ServerTool};
 use rmcp::model::{ServerPeerInfo, SubscriptionFilter};
 use rmcp::service::{Peer, RoleClient, RunningService};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -113,6 +114,8 @@ impl Offer {
 pub(crate) struct Link {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) host: Host,
+    /// Tells it from the others of this process.
+    number: u64,
     /// Cancelled to close it.
     stop: CancellationToken,
     /// Cancelled when it is closed, process and all.
@@ -340,7 +343,9 @@ impl Managed {
         self.learn(&connection, Catalogue::read(listed, &self.entry));
         let Connection { service, process, info, .. } = connection;
         let (stop, closed) = (self.shared.over.child_token(), CancellationToken::new());
-        let link = Link { peer: service.peer().clone(), host, stop, closed };
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Relaxed);
+        let link = Link { peer: service.peer().clone(), host, number, stop, closed };
         {
             let mut now = self.now();
             (now.state, now.retry_at, now.link) = (ServerState::Ready, None, Some(link.clone()));
@@ -377,6 +382,8 @@ impl Managed {
     }
 
     fn keep(&self, manifest: Manifest) {
+        // Pins as well: what is kept and what is shown are the same.
+        let manifest = manifest.cleaned(&self.connector.around.firewall);
         let (before, known) = {
             let now = self.now();
             (Arc::clone(&now.manifest), Arc::clone(&now.pins))
@@ -460,6 +467,16 @@ impl Managed {
         match &self.entry.transport {
             crate::entry::Transport::Stdio { .. } => None,
             crate::entry::Transport::Http { url, .. } | crate::entry::Transport::Sse { url, .. } => Some(url),
+        }
+    }
+
+    /// Closes this connection, whose session the server no longer knows. Whoever came first has closed it already, and there
+    /// may be another.
+    pub(crate) async fn expire(&self, link: &Link) {
+        let expired = self.now().link.take_if(|current| current.number == link.number);
+        if let Some(link) = expired {
+            link.stop.cancel();
+            link.closed.cancelled().await;
         }
     }
 

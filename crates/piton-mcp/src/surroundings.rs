@@ -1,5 +1,7 @@
 //! What servers are started in: values that whoever makes a client has read.
 
+use crate::entry::{Entry, Transport};
+use piton_core::secrets::{Firewall, is_secret_name, is_secret_variable};
 use piton_http::HttpOptions;
 use piton_tools::spawn::Confinement;
 use std::collections::BTreeMap;
@@ -20,4 +22,28 @@ pub struct Surroundings {
     /// How the process of an entry that names its hosts is confined. Of a sandbox the private folder, the network and the hosts
     /// are replaced, for each server by its own. An entry that names no hosts is the user's own, and is not confined.
     pub confinement: Confinement,
+    /// What is kept of what servers say passes it. It knows the user's secrets; those of entries are added to it.
+    pub firewall: Firewall,
+}
+
+impl Surroundings {
+    /// Adds the secrets of an entry, which a server may say back.
+    pub(crate) fn know(&self, entry: &Entry) {
+        let (values, client_secret) = match &entry.transport {
+            Transport::Stdio { env, .. } => (env, None),
+            Transport::Http { headers, login, .. } | Transport::Sse { headers, login, .. } => {
+                (headers, login.client_secret.as_ref())
+            }
+        };
+        for (name, value) in values {
+            let is_header = matches!(entry.transport, Transport::Http { .. } | Transport::Sse { .. });
+            if is_header && (name.eq_ignore_ascii_case("authorization") || is_secret_name(name)) {
+                // Behind the scheme: `Bearer …`.
+                self.firewall.know(name, value.rsplit(' ').next().unwrap_or(value));
+            } else if is_secret_variable(name) {
+                self.firewall.know(name, value);
+            }
+        }
+        client_secret.into_iter().for_each(|secret| self.firewall.know("client_secret", secret));
+    }
 }

@@ -115,6 +115,20 @@ async fn a_call_whose_answer_is_lost_is_interrupted_and_not_made_again() {
 }
 
 #[tokio::test]
+async fn a_call_in_a_session_that_has_ended_is_sent_once_and_the_next_opens_another() {
+    let (place, web) = (Place::new(), Web::start(&["forgets"]));
+    let client = place.client([web.entry()]);
+    let outcome = place.call(&client, "s", "echo", "").await;
+    assert_eq!(outcome.status, Status::Failed, "{outcome:?}");
+    assert!(outcome.text.contains("was not sent again"), "{outcome:?}");
+    let count = async |method: &str| web.log().await.iter().filter(|line| line.starts_with(method)).count();
+    assert_eq!((count("tools/call").await, count("initialize ").await), (1, 1));
+    assert_eq!(place.call(&client, "s", "echo", "").await.text, "from the web, without a header");
+    assert_eq!((count("tools/call").await, count("initialize ").await), (2, 2));
+    client.close().await;
+}
+
+#[tokio::test]
 async fn somebody_logs_in_once() {
     let (place, web) = (Place::new(), Web::start(&["login"]));
     let client = place.client([web.entry()]);

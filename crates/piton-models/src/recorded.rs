@@ -9,7 +9,7 @@
 //! {"text":"The file says hello.","finish":"stop","usage":{"input_tokens":20,"output_tokens":5},"delay_ms":30}
 //! ```
 //!
-//! The first line is optional. `delay_ms` waits before each delta of that reply. `parts` (the core's own form) takes
+//! The first line is optional; its `over` is what is said when there are no more replies. `delay_ms` waits before each delta of that reply. `parts` (the core's own form) takes
 //! the place of `reasoning`, `text` and `calls` where their order or an attachment matters. `raw` in place of `input`
 //! is text that need not be JSON.
 //!
@@ -36,6 +36,8 @@ use std::time::Duration;
 pub struct Recorded {
     name: String,
     limits: ModelLimits,
+    /// What is said when there are no more replies.
+    over: Option<String>,
     slots: Vec<Slot>,
 }
 
@@ -68,6 +70,8 @@ struct Header {
     #[serde(default)]
     max_output_tokens: Option<u32>,
     images: Option<bool>,
+    #[serde(default)]
+    over: Option<String>,
 }
 
 /// One line: a reply, or an attempt at one.
@@ -111,8 +115,12 @@ struct Call {
 impl Recorded {
     /// Reads a cassette.
     pub fn parse(text: &str) -> Result<Self, CassetteError> {
-        let mut recorded =
-            Self { name: "recorded/cassette".to_owned(), limits: ModelLimits::default(), slots: Vec::new() };
+        let mut recorded = Self {
+            name: "recorded/cassette".to_owned(),
+            limits: ModelLimits::default(),
+            over: None,
+            slots: Vec::new(),
+        };
         let mut slot = Slot::default();
         let mut is_first = true;
         for (number, line) in (1..).zip(text.trim_start_matches('\u{FEFF}').lines().map(str::trim)) {
@@ -120,8 +128,11 @@ impl Recorded {
                 continue;
             }
             let is_header = std::mem::replace(&mut is_first, false) && line.contains("\"cassette\"");
-            if is_header && let Some(limits) = header(line, number)? {
-                recorded.limits = limits;
+            if is_header
+                && let Some(Header { window_tokens, max_output_tokens, images, over, .. }) = header(line, number)?
+            {
+                recorded.limits = ModelLimits { window_tokens, max_output_tokens, images };
+                recorded.over = over;
                 continue;
             }
             let line: Line = serde_json::from_str(line)
@@ -158,14 +169,16 @@ impl Recorded {
             slot.failures.get(attempt).or(slot.reply.as_ref())
         });
         next.ok_or_else(|| {
-            let message = format!("the cassette has no more replies (it has {})", self.replies());
+            let message = self.over.clone();
+            let message =
+                message.unwrap_or_else(|| format!("the cassette has no more replies (it has {})", self.replies()));
             ModelError::new(ModelErrorKind::InvalidRequest, message)
         })
     }
 }
 
-/// The limits a header names; `None` if the line is a reply that merely mentions the word.
-fn header(line: &str, number: usize) -> Result<Option<ModelLimits>, CassetteError> {
+/// The header; `None` if the line is a reply that merely mentions the word.
+fn header(line: &str, number: usize) -> Result<Option<Header>, CassetteError> {
     let failed = |reason: String| CassetteError { line: number, reason };
     let value: Value = serde_json::from_str(line).map_err(|error| failed(error.to_string()))?;
     if value.get("cassette").is_none() {
@@ -175,8 +188,7 @@ fn header(line: &str, number: usize) -> Result<Option<ModelLimits>, CassetteErro
     if header.cassette != 1 {
         return Err(failed(format!("version {} of the format is not known, only 1", header.cassette)));
     }
-    let Header { window_tokens, max_output_tokens, images, .. } = header;
-    Ok(Some(ModelLimits { window_tokens, max_output_tokens, images }))
+    Ok(Some(header))
 }
 
 impl Model for Recorded {

@@ -4,6 +4,8 @@
 //! Files are read as text, by rules that name what is carried ([`crate::tables`]). Nothing is run, no included file is followed,
 //! and what is carried holds no password: neither a token, nor the user in an address.
 
+mod cargo;
+
 use crate::tables::{CARRIED_GIT, CARRIED_NPM, CARRIED_PIP};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -26,10 +28,14 @@ pub fn carried(home: &Path, config_home: &Path, git_config: Option<&Path>) -> Ve
         // The later one wins, as it does for git.
         None => vec![text(&config_home.join("git/config")), text(&home.join(".gitconfig"))],
     };
+    // The older name wins, as it does for cargo.
+    let of_cargo = [".cargo/config", ".cargo/config.toml"].map(|name| text(&home.join(name)));
+    let of_cargo = of_cargo.iter().find(|text| !text.is_empty());
     let files = [
         (".gitconfig", git(&of_git)),
         (".npmrc", npm(&text(&home.join(".npmrc")))),
         (".config/pip/pip.conf", pip(&[text(&home.join(".pip/pip.conf")), text(&config_home.join("pip/pip.conf"))])),
+        (".cargo/config.toml", of_cargo.map(|text| cargo::carried(text)).unwrap_or_default()),
     ];
     let is_something = |(_, text): &(&str, String)| !text.is_empty();
     files.into_iter().filter(is_something).map(|(at, text)| Carried { at: at.into(), text }).collect()
@@ -81,7 +87,7 @@ fn git_settings(text: &str) -> Vec<(String, String)> {
 }
 
 /// The lines of such a file. One that ends with a backslash goes on with the next, unless the backslash stands for itself.
-fn git_lines(text: &str) -> Vec<String> {
+pub(crate) fn git_lines(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut goes_on = false;
     for line in text.lines() {
@@ -99,7 +105,7 @@ fn git_lines(text: &str) -> Vec<String> {
 }
 
 /// A value without its quotes, escapes and comment.
-fn git_value(text: &str) -> String {
+pub(crate) fn git_value(text: &str) -> String {
     let (mut value, mut is_quoted) = (String::new(), false);
     let mut rest = text.trim().chars();
     // Blanks at the end count only within quotes.
@@ -217,6 +223,22 @@ mod tests {
         fs::write(home.path().join("other"), "[user]\nname = Other\n").unwrap();
         let files = super::carried(home.path(), home.path(), Some(&home.path().join("other")));
         assert_eq!(files[0].text, "[user]\n\tname = \"Other\"\n");
+    }
+
+    #[test]
+    fn of_cargos_settings_what_builds_need_goes_along_without_tokens() {
+        let config = "[build]\nrustflags = [\"-Ctarget-cpu=native\"]\n[registry]\ntoken = \"secret\"\ndefault = \"gone\"\n\
+                      [registries.corp]\nindex = \"sparse+https://me:secret@r.example/i/\"\ntoken = \"secret\"\n\
+                      [registries.gone]\nindex = \"https://r.example/Tq5zr0Ylx8Wv7Uqd/i\"\n\
+                      [source.crates-io]\nreplace-with = \"mirror\"\n[source.mirror]\nregistry = \"https://m.example/?t=secret\"\n\
+                      [source.vendored]\ndirectory = \"/srv/vendor\"\n[env]\nMY_TOKEN = \"secret\"\n\
+                      [http]\nproxy = \"http://u:secret@p.example\"\n[target.x86_64-unknown-linux-gnu]\nlinker = \"clang\"\n";
+        let carried = of(&[(".cargo/config.toml", config)]);
+        let expected = "[build]\nrustflags = [\"-Ctarget-cpu=native\"]\n\n[registries.corp]\nindex = \"sparse+https://r.example/i/\"\n\n\
+                        [source.vendored]\ndirectory = \"/srv/vendor\"\n\n[target.x86_64-unknown-linux-gnu]\nlinker = \"clang\"\n";
+        assert_eq!(carried, [(".cargo/config.toml".to_owned(), expected.to_owned())]);
+        assert!(of(&[(".cargo/config.toml", "[registry]\ntoken = \"secret\"\n")]).is_empty());
+        assert!(of(&[(".cargo/config", "no = toml = at all, secret")]).is_empty());
     }
 
     #[test]

@@ -26,10 +26,12 @@ pub(crate) fn inspect(plan: &Plan, began: Mark) -> Vec<String> {
     }
     inspection.repository();
     inspection.below();
+    inspection.included();
     let (mut said, mut moved) = (inspection.said, inspection.moved);
     // Of a linked worktree the git folder lies elsewhere, and can be written to as well.
     if let Some(mut common) = plan.common().and_then(|common| Inspection::of(plan, common, began)) {
         common.git(Path::new(""));
+        common.included();
         said.append(&mut common.said);
         moved.append(&mut common.moved);
     }
@@ -154,6 +156,13 @@ impl<'p> Inspection<'p> {
     fn unless_unchanged(&mut self, path: &Path, why: &str) {
         if self.look(path).is_some() && !self.is_unchanged(path) {
             self.move_out(path, why);
+        }
+    }
+
+    /// What a configuration of git includes, which a command cannot change itself.
+    fn included(&mut self) {
+        for path in self.plan.included(&self.base) {
+            self.unless_unchanged(path, "git takes its settings from it, and runs the programs that they name");
         }
     }
 

@@ -36,6 +36,7 @@ mod inspect;
 mod layers;
 mod mount;
 mod mounts;
+mod named;
 mod namespaces;
 mod open;
 mod plan;

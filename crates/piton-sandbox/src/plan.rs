@@ -1,7 +1,8 @@
 //! Which mounts follow from a [`Reach`] on this machine, in the order in which they are made.
 
 use crate::mount::{Access, Mount, Source};
-use crate::open::{open_as_named, plainly};
+use crate::named;
+use crate::open::open_as_named;
 use crate::reach::{Backend, Reach, Write};
 use crate::search::{Kind, search};
 use crate::split::Split;
@@ -34,6 +35,8 @@ pub struct Plan {
     searched: Option<Vec<u64>>,
     /// The git folder outside of the workspace of which the workspace is a linked worktree.
     common: Option<PathBuf>,
+    /// Files that a configuration of git includes and a command could make, and links on the way to them.
+    included: Vec<PathBuf>,
 }
 
 /// Which file or folder something is.
@@ -62,6 +65,7 @@ impl Plan {
             listed: Vec::new(),
             searched: None,
             common: None,
+            included: Vec::new(),
         };
         plan.system();
         plan.home();
@@ -71,7 +75,9 @@ impl Plan {
             plan.machine(path, false);
         }
         // Last, since the later of two at the same place is seen.
-        let credentials: Vec<PathBuf> = tables::CREDENTIALS.iter().map(|name| reach.home.join(name)).collect();
+        let theirs = plan.mounts.iter().filter_map(|mount| tables::home_of(&mount.at));
+        let homes: BTreeSet<&Path> = theirs.chain([reach.home.as_path()]).collect();
+        let credentials: Vec<PathBuf> = homes.into_iter().flat_map(tables::credentials).collect();
         plan.hide(&credentials);
         plan.hide(&reach.hidden);
         match reach.backend {
@@ -108,6 +114,11 @@ impl Plan {
     /// The git folder outside of the workspace of which the workspace is a linked worktree.
     pub(crate) fn common(&self) -> Option<&Path> {
         self.common.as_deref()
+    }
+
+    /// Files in a folder that a configuration of git includes.
+    pub(crate) fn included(&self, folder: &Path) -> Vec<&Path> {
+        self.included.iter().filter_map(|path| path.strip_prefix(folder).ok()).collect()
     }
 
     /// Where on the machine something lies that the sandbox shows at a path.
@@ -163,6 +174,7 @@ impl Plan {
         tables::PROTECTED.iter().any(|name| below.contains(&format!("/{name}/")))
             || below.contains("/.git/")
             || is_at_top
+            || self.included.iter().any(|included| included == path)
     }
 
     /// Writes it where whoever makes its sandbox [takes](Plan::taken) it: a command line is too short for a large one.
@@ -309,7 +321,7 @@ impl Plan {
         match self.look(&dot_git) {
             Some(Identity { is_folder: true, .. }) => {
                 self.git(&dot_git);
-                self.named_hooks(&dot_git, &workspace);
+                self.named(&dot_git, &workspace);
             }
             // It leads out of the workspace, where it is not shown, or to a folder in it, which is compared afterwards.
             Some(Identity { is_link: true, .. }) | None => {}
@@ -337,7 +349,7 @@ impl Plan {
                     for name in tables::GIT {
                         self.protect(&path.join(name), workspace);
                     }
-                    self.named_hooks(&path, path.parent().filter(|_| path.ends_with(".git")).unwrap_or(&path));
+                    self.named(&path, path.parent().filter(|_| path.ends_with(".git")).unwrap_or(&path));
                     for kind in ["worktrees", "modules"] {
                         self.repositories_in(&path.join(kind), workspace, 0);
                     }
@@ -352,19 +364,50 @@ impl Plan {
         born(&self.reach.private).is_none_or(|since| born(path).is_none_or(|born| born <= since))
     }
 
-    /// The folder of hooks that a repository's configuration, or the user's, names in the workspace.
-    fn named_hooks(&mut self, folder: &Path, tree: &Path) {
-        let Reach { home, workspace, .. } = self.reach.clone();
-        for config in [folder.join("config"), home.join(".gitconfig"), home.join(".config/git/config")] {
-            for hooks in hooks_paths(&small_text(&config)) {
-                let hooks = plainly(
-                    &tree
-                        .join(hooks.strip_prefix("~/").map_or_else(|| PathBuf::from(&hooks), |below| home.join(below))),
-                );
-                if hooks.starts_with(&workspace) && hooks != workspace {
-                    self.protect(&hooks, &workspace);
+    /// What a repository's configuration, or the user's, names in the workspace or in the git folder: a folder of hooks, and
+    /// configurations that it includes.
+    fn named(&mut self, folder: &Path, tree: &Path) {
+        let home = self.reach.home.clone();
+        let own = ["config", "config.worktree"].map(|name| folder.join(name));
+        let theirs = [".gitconfig", ".config/git/config"].map(|name| home.join(name));
+        let configs = named::with_included(&[own, theirs].concat(), &home);
+        for config in &configs {
+            for hooks in named::hooks(config, tree, &home) {
+                self.protect_named(&hooks, folder);
+            }
+        }
+        // The user's own may be a link into the workspace.
+        self.include(&configs[2..], folder);
+    }
+
+    /// What the configuration of a submodule, or of a linked worktree, includes.
+    fn included_by(&mut self, folder: &Path) {
+        let own = ["config", "config.worktree"].map(|name| folder.join(name));
+        let configs = named::with_included(&own, &self.reach.home);
+        self.include(&configs[own.len()..], folder);
+    }
+
+    fn include(&mut self, configs: &[PathBuf], folder: &Path) {
+        for config in configs {
+            let roots = [self.reach.workspace.clone(), folder.to_path_buf()];
+            let is_within = |path: &Path| roots.iter().any(|root| path.starts_with(root) && path != root);
+            // What lies behind a link is included as well, and so is what the link leads to next.
+            let link = config.ancestors().filter(|path| is_within(path) && path.is_symlink()).last();
+            let real = fs::canonicalize(config).ok();
+            for path in [Some(config.as_path()), link, real.as_deref()].into_iter().flatten() {
+                if is_within(path) && !self.included.iter().any(|included| included == path) {
+                    self.included.push(path.to_path_buf());
+                    self.protect_named(path, folder);
                 }
             }
+        }
+    }
+
+    /// Keeps what is named from changes, in the workspace or in a git folder.
+    fn protect_named(&mut self, path: &Path, folder: &Path) {
+        let roots = [self.reach.workspace.clone(), folder.to_path_buf()];
+        if let Some(root) = roots.iter().find(|root| path.starts_with(root) && path != root.as_path()) {
+            self.protect(path, root);
         }
     }
 
@@ -418,6 +461,7 @@ impl Plan {
                 for name in tables::GIT {
                     self.protect(&path.join(name), root);
                 }
+                self.included_by(&path);
             }
             if !path.join("HEAD").exists() {
                 self.repositories_in(&path, root, depth + 1);
@@ -438,7 +482,7 @@ impl Plan {
         let Some(common) = common.filter(|_| is_answered) else { return };
         self.look(common);
         self.git(common);
-        self.named_hooks(common, &self.reach.workspace.clone());
+        self.named(common, &self.reach.workspace.clone());
         self.common = Some(common.to_path_buf());
     }
 
@@ -525,16 +569,6 @@ fn small_text(path: &Path) -> String {
 /// When something was made; not every file system knows.
 fn born(path: &Path) -> Option<std::time::SystemTime> {
     fs::symlink_metadata(path).ok()?.created().ok()
-}
-
-/// What a configuration of git says of a folder of hooks. Whatever might say it counts.
-fn hooks_paths(text: &str) -> Vec<String> {
-    let said = text.lines().filter_map(|line| {
-        let at = line.to_lowercase().find("hookspath")?;
-        let (_, value) = line.get(at..)?.split_once('=')?;
-        Some(value.trim().trim_matches('"').to_owned())
-    });
-    said.filter(|path| !path.is_empty()).collect()
 }
 
 /// Whether a path is one that a plan can hold: absolute, and without `.` and `..`.

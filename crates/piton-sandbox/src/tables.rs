@@ -10,8 +10,25 @@ pub fn readable(home: &Path) -> Vec<PathBuf> {
 
 /// Where keys and histories lie in a home, and what of the system is for the administrator alone, whether or not they are there.
 pub fn secret(home: &Path) -> Vec<PathBuf> {
-    let of_home = CREDENTIALS.iter().map(|name| home.join(name));
-    SYSTEM_SECRETS.iter().map(PathBuf::from).chain(of_home).collect()
+    SYSTEM_SECRETS.iter().map(PathBuf::from).chain(credentials(home)).collect()
+}
+
+/// The paths that [`CREDENTIALS`] means in a home. Where a name has a `*`, only those that are there.
+pub(crate) fn credentials(home: &Path) -> Vec<PathBuf> {
+    CREDENTIALS.iter().flat_map(|name| matching(home, name)).collect()
+}
+
+fn matching(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let Some((above, below)) = name.split_once("/*/") else { return vec![folder.join(name)] };
+    let entries = std::fs::read_dir(folder.join(above)).into_iter().flatten().flatten();
+    entries.flat_map(|entry| matching(&entry.path(), below)).collect()
+}
+
+/// The home that a toolchain or a cache lies in, which need not be the user's.
+pub(crate) fn home_of(path: &Path) -> Option<&Path> {
+    let is_known = |name: &&&str| path.ends_with(name);
+    let name = TOOLCHAINS.iter().chain(CACHES).find(is_known)?;
+    path.ancestors().nth(Path::new(name).components().count())
 }
 
 /// Folders of the system that commands read. A link stays the link that it is.
@@ -73,8 +90,6 @@ pub(crate) const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom
 pub(crate) const TOOLCHAINS: &[&str] = &[
     ".rustup",
     ".cargo/bin",
-    ".cargo/config.toml",
-    ".cargo/config",
     ".cargo/env",
     ".nvm",
     ".volta",
@@ -125,7 +140,8 @@ pub(crate) const CACHES: &[&str] = &[
     ".m2/repository",
     ".gradle/caches",
     ".gradle/wrapper",
-    ".ivy2",
+    ".ivy2/cache",
+    ".ivy2/local",
     ".nuget/packages",
     ".pub-cache",
     ".bundle/cache",
@@ -140,10 +156,21 @@ pub(crate) const CACHES: &[&str] = &[
     ".composer/cache",
 ];
 
-/// In a home: what holds keys. Only matters where a workspace holds the home itself; otherwise there is none of the home.
+/// In a home: what holds keys, and what may hold a token in a toolchain or a cache that is shown. `*` stands for one name. Most of it is not
+/// shown anyway, and matters only where a workspace holds the home itself.
 pub(crate) const CREDENTIALS: &[&str] = &[
+    // Of people and their machines.
     ".ssh",
     ".gnupg",
+    ".netrc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".cache/git/credential",
+    ".password-store",
+    ".local/share/keyrings",
+    ".pgpass",
+    ".my.cnf",
+    // Of clouds and forges.
     ".aws",
     ".azure",
     ".config/gcloud",
@@ -151,31 +178,115 @@ pub(crate) const CREDENTIALS: &[&str] = &[
     ".config/hub",
     ".config/glab-cli",
     ".docker",
+    ".config/containers/auth.json",
     ".kube",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".git-credentials",
+    ".terraform.d",
+    ".terraformrc",
+    ".vault-token",
+    ".config/helm/registry",
+    ".config/netlify",
+    ".config/doctl",
+    ".fly",
+    // Of package managers.
     ".cargo/credentials",
     ".cargo/credentials.toml",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".config/pnpm",
+    ".config/configstore",
+    ".bunfig.toml",
+    ".nvm/versions/node/*/etc/npmrc",
+    ".volta/tools/image/node/*/etc/npmrc",
+    ".fnm/node-versions/*/installation/etc/npmrc",
+    ".local/share/fnm/node-versions/*/installation/etc/npmrc",
+    ".asdf/installs/nodejs/*/etc/npmrc",
+    ".asdf/installs/nodejs/*/.npm/etc/npmrc",
+    ".local/share/mise/installs/node/*/etc/npmrc",
+    ".pypirc",
+    ".pip",
+    ".config/pip",
+    ".config/pypoetry",
+    ".config/uv",
+    ".local/share/uv/credentials",
+    ".local/share/uv/tools/*/pip.conf",
+    ".local/pipx/venvs/*/pip.conf",
+    ".local/share/pipx/venvs/*/pip.conf",
+    ".local/share/virtualenv/*/pip.conf",
+    ".pyenv/versions/*/pip.conf",
+    ".condarc",
+    ".conda",
+    ".continuum",
+    "miniconda3/.condarc",
+    "miniconda3/condarc",
+    "miniconda3/condarc.d",
+    "miniconda3/pip.conf",
+    "anaconda3/.condarc",
+    "anaconda3/condarc",
+    "anaconda3/condarc.d",
+    "anaconda3/pip.conf",
     ".gem/credentials",
+    ".gem/gem-private_key.pem",
+    ".gemrc",
+    ".bundle/config",
+    ".rbenv/versions/*/etc/gemrc",
     ".m2/settings.xml",
+    ".m2/settings-security.xml",
+    ".sdkman/candidates/maven/*/conf/settings.xml",
+    ".asdf/installs/maven/*/conf/settings.xml",
+    ".local/share/mise/installs/maven/*/conf/settings.xml",
     ".gradle/gradle.properties",
-    ".terraform.d",
-    ".vault-token",
-    ".password-store",
-    ".local/share/keyrings",
+    ".gradle/init.d",
+    ".sdkman/candidates/gradle/*/gradle.properties",
+    ".sdkman/candidates/gradle/*/init.d",
+    ".sbt",
+    ".ivy2/.credentials",
+    ".config/coursier",
+    ".nuget/NuGet",
+    ".config/NuGet",
+    ".dotnet/corefx/cryptography",
+    ".composer/auth.json",
+    ".config/composer",
+    ".pub-cache/credentials.json",
+    ".config/dart",
+    ".hex/hex.config",
+    ".config/rebar3",
+    ".julia/servers",
+    ".stack/config.yaml",
+    ".stack/upload",
+    ".cabal/config",
+    ".config/cabal",
+    ".opam/repo/repos-config",
+    ".luarocks",
+    ".cpan/CPAN/MyConfig.pm",
+    ".conan",
+    ".conan2",
+    ".deno/auth",
+    ".swiftpm",
+    ".config/go/env",
+    ".cache/huggingface/token",
+    ".cache/huggingface/stored_tokens",
+    // Of browsers and mail.
     ".mozilla",
     ".config/google-chrome",
     ".config/chromium",
     ".config/BraveSoftware",
     ".thunderbird",
+    ".cache/mozilla",
+    ".cache/google-chrome",
+    ".cache/chromium",
+    ".cache/BraveSoftware",
+    ".cache/thunderbird",
+    // Histories.
     ".bash_history",
     ".zsh_history",
     ".python_history",
     ".psql_history",
-    ".pgpass",
-    ".my.cnf",
+    ".node_repl_history",
+    ".julia/logs",
+    // Of agents.
     ".claude",
     ".claude.json",
     ".codex",
@@ -272,3 +383,29 @@ pub(crate) const CARRIED_NPM: &[&str] = &["registry"];
 
 /// Of pip's settings in a home: addresses.
 pub(crate) const CARRIED_PIP: &[&str] = &["index-url", "extra-index-url"];
+
+/// Of cargo's settings in a home: how something is built, and where packages come from. Of a registry and a source only where it is.
+pub(crate) const CARRIED_CARGO: &[&str] = &[
+    "alias",
+    "build",
+    "cargo-new",
+    "future-incompat-report",
+    "net",
+    "patch",
+    "paths",
+    "profile",
+    "registries",
+    "registry",
+    "resolver",
+    "source",
+    "target",
+    "unstable",
+];
+
+/// What of a table of those is carried, where it is not all.
+pub(crate) const CARRIED_CARGO_KEYS: &[(&str, &[&str])] = &[
+    ("net", &["git-fetch-with-cli", "offline", "retry"]),
+    ("registries", &["index", "protocol"]),
+    ("registry", &["default"]),
+    ("source", &["branch", "directory", "git", "local-registry", "registry", "replace-with", "rev", "tag"]),
+];

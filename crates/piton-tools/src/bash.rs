@@ -96,6 +96,10 @@ impl TypedTool for Bash {
         let workdir = input.workdir.as_deref().map(|raw| workdir::planned(raw, look)).transpose()?;
         let how = if input.is_background() { " in the background" } else { "" };
         let Input { command, outside_sandbox, .. } = input;
+        let reason = outside_sandbox.filter(|reason| look.is_confined && !reason.trim().is_empty());
+        // Outside, paths lead where they lead on the machine: not into the sandbox's own home.
+        let outside = reason.is_some().then(|| look.outside());
+        let look = outside.as_ref().unwrap_or(look);
         let mut shown = vec![QuestionBlock::Command { command: command.clone(), marks: Vec::new() }];
         if let Some(workdir) = &workdir {
             let text = format!("In the folder {}.", hidden::visible_line(&workdir.to_string_lossy()));
@@ -103,12 +107,12 @@ impl TypedTool for Bash {
         }
         let access = Access::Run(command.clone());
         let parts = parts::accesses(&command, workdir.as_deref().unwrap_or(&look.workspace), look);
-        let Some(reason) = outside_sandbox.filter(|reason| look.is_confined && !reason.trim().is_empty()) else {
+        let Some(reason) = reason else {
             let question = QuestionDraft::new(move || (format!("Run this command{how}?"), shown));
             return Ok(Plan::new(CallKind::Execute, command, access, question).and_places(parts));
         };
-        let text = format!("With all your rights, files and network. The model's reason: {}", reason.trim());
-        shown.push(QuestionBlock::Note { text });
+        shown.push(QuestionBlock::Note { text: "With all your rights, files and network.".to_owned() });
+        shown.push(QuestionBlock::Note { text: format!("The model's own words: {}", quoted(&reason)) });
         let question = QuestionDraft::new(move || (format!("Run this command outside the sandbox{how}?"), shown));
         Ok(Plan::new(CallKind::Execute, command, access, question).and_places(parts).and(Access::Unsandboxed(reason)))
     }
@@ -152,6 +156,14 @@ impl TypedTool for Bash {
         let ended = cx.executor.settle(&cx.call, cx.boot, &watch(cx)).await;
         report(ended, &input.command, cx).await
     }
+}
+
+/// The model's words as such: on one line, of a length that leaves room for the rest, and nothing behind them that could be ours.
+fn quoted(words: &str) -> String {
+    const MOST_CHARS: usize = 600;
+    let line = hidden::visible_line(words.trim()).replace('"', "'");
+    let more = if line.chars().count() > MOST_CHARS { "…" } else { "" };
+    format!("\"{}{more}\"", line.chars().take(MOST_CHARS).collect::<String>())
 }
 
 fn watch(cx: &ToolContext) -> CommandWatch {

@@ -5,7 +5,7 @@
 //! terminal or a daemon elsewhere can stand in. `piton_testkit::executor` holds what every one of them must keep. What a
 //! command is for, and the words for how it ended, are the tool's.
 
-use crate::spawn::Spawn;
+use crate::spawn::{Confinement, Env, Spawn};
 use async_trait::async_trait;
 use piton_core::ids::CallId;
 use piton_core::secrets::{Depth, Firewall, TextStream};
@@ -20,6 +20,10 @@ use tokio_util::sync::CancellationToken;
 /// Runs the commands of one session.
 #[async_trait]
 pub trait Executor: Send + Sync {
+    /// A command will be run soon, in this environment and so confined: what it takes may be made ready meanwhile. Called on the
+    /// runtime. It may come to nothing.
+    fn expect(&self, _env: &Env, _confinement: &Confinement) {}
+
     /// Runs a call's command and waits for its end. Whoever loses the race for a call finds what came of the winner's
     /// command. Once `watch.stop` is cancelled, the command is ended with all it started. Once `watch.leave` is, it goes on as if
     /// it had been [started](Executor::start) so, where that is possible: then this is [`ExecutorError::Left`]. Dropped half-way,

@@ -20,8 +20,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Look {
     /// The canonical working directory.
     pub workspace: PathBuf,
-    /// The files as they are.
+    /// The files as tools and commands find them.
     pub files: Arc<dyn Files>,
+    /// The files as a command finds them that runs outside of the sandbox.
+    pub machine: Arc<dyn Files>,
     /// Whether commands run in a sandbox.
     pub is_confined: bool,
     /// What commands find in their environment.
@@ -146,6 +148,11 @@ impl fmt::Debug for QuestionDraft {
 }
 
 impl Look {
+    /// The same for a command that runs outside of the sandbox.
+    pub(crate) fn outside(&self) -> Self {
+        Self { files: Arc::clone(&self.machine), is_confined: false, ..self.clone() }
+    }
+
     /// What reading the path that a model wrote accesses.
     pub(crate) fn read(&self, raw: &str) -> Access {
         Access::Read(self.absolute(raw))

@@ -1,7 +1,7 @@
 //! Files and folders that Piton keeps: their owner's alone from the start, whatever the umask. What lies in a workspace
 //! is made as any program makes it.
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::io::Errno;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -23,14 +23,14 @@ pub fn append(path: &Path) -> io::Result<File> {
     options().append(true).open(path)
 }
 
-/// Writes a file anew.
+/// Writes a file anew. What is no file there is an error: a pipe would wait for somebody to read it.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
-    create(path)?.write_all(content)
+    regular(path)?.write_all(content)
 }
 
 /// The same, and on the disk when this returns.
 pub fn write_durably(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = create(path)?;
+    let mut file = regular(path)?;
     file.write_all(content)?;
     file.sync_all()?;
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
@@ -45,6 +45,13 @@ pub fn ensure(path: &Path) -> io::Result<()> {
         Err(Errno::EXIST) => std::fs::set_permissions(path, Permissions::from_mode(0o600)),
         Err(error) => Err(error.into()),
     }
+}
+
+fn regular(path: &Path) -> io::Result<File> {
+    // That of a regular file is not blocked by anything.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = options().write(true).truncate(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
 }
 
 fn options() -> OpenOptions {

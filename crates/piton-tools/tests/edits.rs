@@ -88,6 +88,7 @@ async fn what_makes_no_sense_is_refused_before_anybody_is_asked() {
     let look = Look {
         workspace: place.cx.workspace.clone(),
         files: place.cx.files.clone(),
+        machine: place.cx.files.clone(),
         is_confined: true,
         env: Arc::default(),
         firewall: place.cx.firewall.clone(),

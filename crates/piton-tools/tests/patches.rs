@@ -32,6 +32,7 @@ fn plan(place: &Place, body: &str) -> Result<Plan, String> {
     let look = Look {
         workspace: place.cx.workspace.clone(),
         files: place.cx.files.clone(),
+        machine: place.cx.files.clone(),
         is_confined: true,
         env: Arc::default(),
         firewall: place.cx.firewall.clone(),

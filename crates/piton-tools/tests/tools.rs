@@ -507,6 +507,7 @@ fn a_plan_says_what_a_call_accesses_and_its_question_shows_the_change() {
     let look = Look {
         workspace: place.cx.workspace.clone(),
         files: place.cx.files.clone(),
+        machine: place.cx.files.clone(),
         is_confined: false,
         env: place.cx.env.clone(),
         firewall: place.cx.firewall.clone(),

@@ -128,6 +128,7 @@ fn a_plan_names_the_endpoints_host_and_its_question_the_words() {
     let look = Look {
         workspace: place.cx.workspace.clone(),
         files: place.cx.files.clone(),
+        machine: place.cx.files.clone(),
         is_confined: true,
         env: Arc::default(),
         firewall: place.cx.firewall.clone(),

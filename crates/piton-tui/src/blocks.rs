@@ -28,6 +28,11 @@ const MOST_TAIL: usize = 6;
 const MOST_LIVE: usize = 8;
 /// Lines of its output that stay.
 const MOST_PRINTED: usize = 40;
+/// Rows of a long message that are shown: the first and the last ones.
+const SAID_HEAD: usize = 4;
+const SAID_TAIL: usize = 2;
+/// A message of more rows is long.
+const MOST_SAID: usize = 16;
 /// Todos that are shown.
 const MOST_TODOS: usize = 12;
 /// Bytes of an answer's text in which its last lines are looked for.
@@ -162,6 +167,28 @@ impl Sketch<'_> {
         }
     }
 
+    /// A block that was under way when the process that ran the session was killed.
+    pub(crate) fn interrupted(&self, block: &Block) -> Vec<Line<'static>> {
+        let aside = |words: &str| self.row(vec![Span::styled(format!("– {words}"), self.theme.warn)]);
+        match &block.body {
+            Body::Call(call) => {
+                let words = match &call.stage {
+                    CallStage::Writing(_) => " · interrupted while the model wrote it",
+                    CallStage::Ready => " · not started yet",
+                    CallStage::Running(_) => " · interrupted: /continue collects its result",
+                    CallStage::Settled(_) => return self.call(call),
+                };
+                let mut spans = self.head("–", self.theme.warn, call);
+                spans.push(Span::styled(words, self.theme.dim));
+                self.row(spans)
+            }
+            Body::Model(model) => aside(&format!("{} was interrupted before it replied", model.model)),
+            Body::Compaction(_) => aside("interrupted while making room in the context"),
+            Body::Rewind { .. } => aside("interrupted while bringing files back"),
+            _ => Vec::new(),
+        }
+    }
+
     /// One row, cut to the width.
     fn row(&self, spans: Vec<Span<'static>>) -> Vec<Line<'static>> {
         let clean = |span: Span<'static>| Span::styled(one_line(&span.content), span.style);
@@ -175,11 +202,27 @@ impl Sketch<'_> {
 
     fn user(&self, words: &str, images: usize) -> Vec<Line<'static>> {
         let mut rows = vec![Line::default()];
-        for (number, line) in text::clean_lines(words.trim_end()).iter().enumerate() {
+        let lines = text::clean_lines(words.trim_end());
+        let wrapped = |(number, line): (usize, &String)| {
             let sign = if number == 0 { "› " } else { "  " };
             let line =
                 Line::from(vec![Span::styled(sign, self.theme.accent), Span::styled(line.clone(), self.theme.strong)]);
-            rows.extend(text::wrap(&line, self.columns, 2));
+            text::wrap(&line, self.columns, 2)
+        };
+        if self.folds && is_long(words) {
+            let end = lines.len().saturating_sub(SAID_TAIL);
+            let head: Vec<_> =
+                lines.iter().take(end).enumerate().take(SAID_HEAD).flat_map(wrapped).take(SAID_HEAD).collect();
+            let tail: Vec<_> = lines.iter().enumerate().skip(end.max(1)).flat_map(wrapped).collect();
+            rows.extend(head);
+            let all = plural(lines.len() as u64, "line");
+            rows.extend(self.aside(
+                &format!("… [{all}, {} characters; Ctrl-O shows all] …", short(words.chars().count() as u64)),
+                self.theme.dim,
+            ));
+            rows.extend(tail.into_iter().rev().take(SAID_TAIL).rev());
+        } else {
+            rows.extend(lines.iter().enumerate().flat_map(wrapped));
         }
         if images > 0 {
             rows.extend(self.aside(&plural(images as u64, "picture"), self.theme.dim));
@@ -256,7 +299,8 @@ impl Sketch<'_> {
             let path = call.places.first().map(String::as_str).unwrap_or_default();
             rows = self.folded(diff::lines(unified, path, self.columns, theme));
         }
-        if outcome.duration_ms >= 1000 {
+        // The title of a command says it.
+        if outcome.duration_ms >= 1000 && !outcome.title.ends_with(" s)") {
             let seconds = outcome.duration_ms as f64 / 1000.0;
             head.push(Span::styled(format!(" · {seconds:.1} s"), theme.dim));
         }
@@ -367,7 +411,7 @@ impl Sketch<'_> {
 
     /// What undo does not cover.
     pub(crate) fn notices(&self, notices: &[String]) -> Vec<Line<'static>> {
-        notices.iter().flat_map(|notice| self.aside(&format!("for undo: {notice}"), self.theme.dim)).collect()
+        notices.iter().flat_map(|notice| self.aside(notice, self.theme.dim)).collect()
     }
 
     fn hook(&self, run: &HookRun) -> Vec<Line<'static>> {
@@ -478,6 +522,14 @@ impl Sketch<'_> {
     }
 }
 
+/// Whether of a message only the beginning and the end are shown.
+pub(crate) fn is_long(words: &str) -> bool {
+    /// Of a usual screen.
+    const COLUMNS: usize = 80;
+    let rows = words.lines().map(|line| 1 + line.len() / COLUMNS);
+    rows.scan(0, |all, rows| Some(std::mem::replace(all, *all + rows))).any(|before| before >= MOST_SAID)
+}
+
 /// A diff that is one change without a hunk's head, as of a file that is new: with that head.
 fn with_hunks(diff: &str) -> Cow<'_, str> {
     if diff.starts_with("@@") {
@@ -527,7 +579,7 @@ pub(crate) fn one_line(words: &str) -> String {
     text::clean(words).replace('\n', "⏎ ").replace('\t', " ")
 }
 
-fn first_line(words: &str) -> String {
+pub(crate) fn first_line(words: &str) -> String {
     let mut lines = words.lines().filter(|line| !line.trim().is_empty());
     let first = one_line(lines.next().unwrap_or_default());
     if lines.next().is_some() { format!("{first} …") } else { first }

@@ -25,11 +25,13 @@ use crate::review::{FileChange, FileHunk, Review, Source};
 use crate::rewind::{self, Rewind};
 use crate::theme::{Level, Theme};
 use crate::transcript::Transcript;
+use crate::trust::{Brought, Trusting};
 use crossterm::event::KeyEvent;
 use piton_core::client::{Answer, Published, Scope as RewindScope, Wanted, When};
 use piton_core::event::{Event, Subject};
 use piton_core::ids::MessageId;
 use piton_core::permission::PermissionMode;
+use piton_core::task::Tasks;
 use piton_core::todo::TodoItem;
 use ratatui_core::text::Line;
 use std::collections::VecDeque;
@@ -53,6 +55,8 @@ pub enum Input {
         /// Its id; empty: one that begins with the first prompt.
         id: String,
     },
+    /// The session's last turn was interrupted with the process that ran it, and waits to be resumed.
+    Interrupted,
     /// How the next turn will be run.
     Facts(Facts),
     /// A line that stands in the transcript.
@@ -74,6 +78,10 @@ pub enum Input {
     Rewind(Vec<rewind::Turn>),
     /// The same, when more is known of them: nothing where they are not looked at any more.
     RewindAgain(Vec<rewind::Turn>),
+    /// What the repository brings along, to be trusted or not.
+    Trust(Vec<Brought>),
+    /// The same, when that has changed: nothing where it is not looked at any more.
+    TrustAgain(Vec<Brought>),
     /// Text from the clipboard.
     Pasted(String),
     /// A picture from there.
@@ -136,6 +144,8 @@ pub struct Facts {
     pub workspace: PathBuf,
     /// What may be spent, in millionths of a dollar.
     pub budget_micros: Option<u64>,
+    /// Whether another process runs the session: whoever leaves here ends nothing.
+    pub is_elsewhere: bool,
 }
 
 /// A line beside what the session tells.
@@ -203,6 +213,8 @@ pub enum Effect {
         /// What of them.
         scope: RewindScope,
     },
+    /// Trust what the repository brings along in this form, or take that back.
+    Trust(Brought, bool),
     /// Do this to a session in a list of them.
     Session(Deed),
     /// Put this on the clipboard.
@@ -223,8 +235,10 @@ pub enum Effect {
     Full(Option<bool>),
     /// Look so many half screens further back in the transcript, where it has the whole screen.
     Scroll(isize),
-    /// Leave.
+    /// Leave. What runs in the background is ended.
     Leave,
+    /// Leave, and let the commands in the background go on.
+    LeaveRunning,
     /// Leave, and have the turn go on without a terminal.
     HandOver,
 }
@@ -274,8 +288,11 @@ pub struct Face {
     shows_plan: bool,
     review: Option<Review>,
     rewind: Option<Rewind>,
+    trusting: Option<Trusting>,
     /// Whether the face is left when the turn is over.
     leaves_after: bool,
+    /// Words that came back into the prompt, until it is sent.
+    returned: String,
     facts: Option<Facts>,
     /// Rows from beside the session, to be shown with the next frame.
     notes: Vec<Line<'static>>,
@@ -289,6 +306,8 @@ pub struct Face {
     commands: Vec<Command>,
     meter: Meter,
     todos: Vec<TodoItem>,
+    /// What runs in the background.
+    tasks: Tasks,
     shows_panel: bool,
     /// When a key was pressed last, and when the two that want a second press were.
     key_ms: u64,
@@ -333,7 +352,9 @@ impl Face {
             shows_plan: false,
             review: None,
             rewind: None,
+            trusting: None,
             leaves_after: false,
+            returned: String::new(),
             facts: None,
             notes: Vec::new(),
             history: History::default(),
@@ -343,6 +364,7 @@ impl Face {
             commands: crate::commands::own(),
             meter: Meter::default(),
             todos: Vec::new(),
+            tasks: Tasks::default(),
             shows_panel: false,
             key_ms: 0,
             escape_ms: None,
@@ -394,7 +416,7 @@ impl Face {
 
     /// Whether a page has the whole screen.
     pub fn has_page(&self) -> bool {
-        self.page.is_some() || self.review.is_some() || self.rewind.is_some()
+        self.page.is_some() || self.review.is_some() || self.rewind.is_some() || self.trusting.is_some()
     }
 
     /// The question that is to be answered next.
@@ -407,7 +429,7 @@ impl Face {
     }
 
     fn is_busy(&self) -> bool {
-        self.transcript.story().session().busy || self.transcript.story().runs_of_user()
+        self.transcript.is_busy()
     }
 
     /// Takes notice of something. What is to be done for it.
@@ -421,12 +443,54 @@ impl Face {
             Input::Heard(published) => {
                 self.hear(&published);
                 if self.leaves_after && !self.is_busy() {
-                    return vec![Effect::Leave];
+                    self.leaves_after = false;
+                    return self.leave();
                 }
             }
             Input::Session { id } => self.begin(&id),
+            Input::Interrupted => self.transcript.interrupt(),
             Input::Facts(facts) => self.introduce(facts),
             Input::Note(note) => self.note(&note),
+            page @ (Input::Page { .. }
+            | Input::Review(..)
+            | Input::ReviewAgain(..)
+            | Input::Rewind(_)
+            | Input::RewindAgain(_)
+            | Input::Trust(_)
+            | Input::TrustAgain(_)) => self.take_page(page),
+            Input::Pasted(text) => return self.paste(&text),
+            Input::Picture(picture) => self.prompt.attach(picture),
+            Input::Theme(theme) => (self.theme, self.follows) = (*theme, None),
+            Input::Choose { purpose, title, items } => {
+                self.picker = Some(Picker::new(purpose, &title, items));
+                self.picker_ms = Some(self.now_ms);
+            }
+            Input::NotAnswered(subject) => {
+                let mut open = self.questions.iter_mut().filter(|asked| asked.wanted().subject == subject);
+                open.next().into_iter().for_each(Asked::ask_again);
+            }
+            Input::Background => return self.background(),
+            Input::Closed => self.close(),
+            Input::PutBack(words) => self.put_back(&words),
+            Input::PlanEdited(subject, text) => return self.plan_edited(&subject, &text),
+            Input::Edited(text) => self.set_prompt(text.trim_end_matches('\n')),
+            Input::History(entries) => self.history.extend(entries),
+            Input::Offers(line, items) => self.take_offers(&line, items),
+            Input::Commands(commands) => return self.add_commands(commands),
+            Input::Spent(cost_micros) => self.transcript.spent(cost_micros),
+            Input::Sessions(sessions) => self.sessions = sessions,
+            Input::Status(lines) => self.status_lines = lines,
+            Input::Tick => {
+                self.spins += 1;
+                self.look_behind_at();
+            }
+        }
+        Vec::new()
+    }
+
+    /// Something gets the whole screen, or is another thing by now.
+    fn take_page(&mut self, page: Input) {
+        match page {
             Input::Page { title, text, at_end } => {
                 let page = Page::of_text(&title, &text);
                 (self.shows_call, self.shows_plan) = (false, false);
@@ -449,34 +513,13 @@ impl Face {
             Input::RewindAgain(turns) => {
                 self.rewind = self.rewind.take().map(|before| Rewind::new(&turns).again(&before));
             }
-            Input::Pasted(text) => return self.paste(&text),
-            Input::Picture(picture) => self.prompt.attach(picture),
-            Input::Theme(theme) => (self.theme, self.follows) = (*theme, None),
-            Input::Choose { purpose, title, items } => {
-                self.picker = Some(Picker::new(purpose, &title, items));
+            Input::Trust(items) => {
+                self.trusting = Some(Trusting::new(items));
                 self.picker_ms = Some(self.now_ms);
             }
-            Input::NotAnswered(subject) => {
-                let mut open = self.questions.iter_mut().filter(|asked| asked.wanted().subject == subject);
-                open.next().into_iter().for_each(Asked::ask_again);
-            }
-            Input::Background => return self.background(),
-            Input::Closed => self.close(),
-            Input::PutBack(words) => self.put_back(&words),
-            Input::PlanEdited(subject, text) => return self.plan_edited(&subject, &text),
-            Input::Edited(text) => self.prompt.set(text.trim_end_matches('\n')),
-            Input::History(entries) => self.history.extend(entries),
-            Input::Offers(line, items) => self.take_offers(&line, items),
-            Input::Commands(commands) => return self.add_commands(commands),
-            Input::Spent(cost_micros) => self.transcript.spent(cost_micros),
-            Input::Sessions(sessions) => self.sessions = sessions,
-            Input::Status(lines) => self.status_lines = lines,
-            Input::Tick => {
-                self.spins += 1;
-                self.look_behind_at();
-            }
+            Input::TrustAgain(items) => self.trusting = self.trusting.take().map(|before| before.again(items)),
+            _ => {}
         }
-        Vec::new()
     }
 
     fn add_commands(&mut self, commands: Vec<Command>) -> Vec<Effect> {
@@ -492,7 +535,10 @@ impl Face {
             }
             Published::Withdrawn(subject) => self.withdraw(|wanted| wanted.subject == *subject),
             Published::Now(now) => self.withdraw(|wanted| !now.wanted.contains(wanted)),
-            Published::Recorded(record) => self.measure(&record.event),
+            Published::Recorded(record) => {
+                self.tasks.hear(record);
+                self.measure(&record.event);
+            }
             _ => {}
         }
         self.transcript.hear(published);
@@ -545,6 +591,7 @@ impl Face {
         self.leaves_after = false;
         self.meter = Meter::default();
         self.todos.clear();
+        self.tasks = Tasks::default();
         self.history.set_session(id);
         if !id.is_empty() {
             let line = format!("  {id}");
@@ -558,7 +605,8 @@ impl Face {
         }
         let now = self.prompt.text();
         let all = if now.trim().is_empty() { words.to_owned() } else { format!("{words}\n{now}") };
-        self.prompt.set(&all);
+        words.clone_into(&mut self.returned);
+        self.set_prompt(&all);
     }
 
     fn note(&mut self, note: &Note) {

@@ -7,8 +7,11 @@ mod tests;
 
 pub use disk::{append, load};
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Range;
 
+/// Large pastes that are known again when their text comes back into the prompt.
+const MOST_PASTES: usize = 20;
 /// How many entries are kept, here and on disk.
 pub const MOST_ENTRIES: usize = 10_000;
 
@@ -17,6 +20,8 @@ pub const MOST_ENTRIES: usize = 10_000;
 pub struct Entry {
     /// The text, with pastes whole.
     pub text: String,
+    /// Where in it pastes stand that were chips.
+    pub pastes: Vec<Range<usize>>,
     /// The session's id.
     pub session: String,
     /// The folder in which Piton was started.
@@ -55,6 +60,8 @@ pub struct History {
     /// Oldest first.
     entries: Vec<Entry>,
     walk: Option<Walk>,
+    /// The last large pastes, sent or not.
+    pastes: VecDeque<String>,
 }
 
 /// A walk with Up and Down.
@@ -102,17 +109,42 @@ impl History {
 
     /// Adds a prompt that was sent, and ends the walk. What is handed back is to be appended to the file; nothing, if the
     /// prompt is blank or the same as the one before.
-    pub fn add(&mut self, text: &str, time_ms: u64) -> Option<Entry> {
+    pub fn add(&mut self, text: &str, pastes: Vec<Range<usize>>, time_ms: u64) -> Option<Entry> {
         self.walk = None;
         let (session, folder) = (self.session.clone(), self.folder.clone());
         let repeats = |last: &Entry| last.text == text && last.session == session && last.folder == folder;
         if text.trim().is_empty() || self.entries.last().is_some_and(repeats) {
             return None;
         }
-        let entry = Entry { text: text.to_owned(), session, folder, time_ms };
+        let entry = Entry { text: text.to_owned(), pastes, session, folder, time_ms };
         self.entries.push(entry.clone());
         self.forget_oldest();
         Some(entry)
+    }
+
+    /// Knows a large paste again.
+    pub fn pasted(&mut self, paste: String) {
+        if !self.pastes.contains(&paste) {
+            self.pastes.push_back(paste);
+            self.pastes.drain(..self.pastes.len().saturating_sub(MOST_PASTES));
+        }
+    }
+
+    /// Where in a text from before large pastes stand.
+    pub fn pastes_in(&self, text: &str) -> Vec<Range<usize>> {
+        if let Some(entry) = self.entries.iter().rev().find(|entry| entry.text == text && !entry.pastes.is_empty()) {
+            return entry.pastes.clone();
+        }
+        let find = |paste: &String| text.find(paste.as_str()).map(|at| at..at + paste.len());
+        let mut found: Vec<Range<usize>> = self.pastes.iter().filter_map(find).collect();
+        found.sort_by_key(|paste| paste.start);
+        let mut end = 0;
+        found.retain(|paste| {
+            let is_behind = paste.start >= end;
+            end = if is_behind { paste.end } else { end };
+            is_behind
+        });
+        found
     }
 
     /// The prompt before, of this folder. `draft` is what stands in the prompt now; it is there again on the way back.

@@ -124,9 +124,8 @@ impl Inline {
     pub fn clear(&mut self) -> String {
         let mut out = String::new();
         self.go(0, &mut out);
-        out.push_str("\r\x1b[J");
+        self.erase_below(&mut out);
         self.drawn.clear();
-        self.column = 0;
         if std::mem::take(&mut self.is_hidden) {
             out.push_str("\x1b[?25h");
         }
@@ -150,8 +149,8 @@ impl Inline {
         if up > 0 {
             let _ = write!(out, "\x1b[{up}A");
         }
-        out.push_str("\r\x1b[J");
-        (self.row, self.column) = (0, 0);
+        self.erase_below(&mut out);
+        self.row = 0;
         self.drawn.clear();
         self.wrapped(out)
     }
@@ -159,7 +158,7 @@ impl Inline {
     /// The simple way: all rows below the beginning of the tail are written again, and may scroll off the screen.
     fn write_anew(&mut self, rows: &[Line<'static>], out: &mut String) {
         self.go(0, out);
-        out.push_str("\r\x1b[J");
+        self.erase_below(out);
         for (number, row) in rows.iter().enumerate() {
             if number > 0 {
                 out.push_str("\r\n");
@@ -226,6 +225,13 @@ impl Inline {
             out.push('\r');
             self.column = 0;
         }
+    }
+
+    /// Erases the row of the cursor and all below it. The rows are deleted: asked to erase from the screen's first cell on (`ED`), tmux
+    /// puts all that stands there into the scrollback.
+    fn erase_below(&mut self, out: &mut String) {
+        let _ = write!(out, "\r\x1b[{}M", self.rows);
+        self.column = 0;
     }
 
     /// Moves to a row of what is drawn, and keeps the column.

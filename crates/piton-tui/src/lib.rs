@@ -35,4 +35,5 @@ pub mod text;
 pub mod theme;
 mod symbols;
 mod transcript;
+pub mod trust;
 mod workspace;

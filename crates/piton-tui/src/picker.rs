@@ -27,6 +27,8 @@ pub enum Purpose {
     History,
     /// How to leave while a turn runs.
     Leaving,
+    /// Whether to send a message that is larger than the model's context, or ends in a command.
+    Unsent,
     /// What to do where no model can be asked yet.
     Setup,
     /// Settings, each with who says it.

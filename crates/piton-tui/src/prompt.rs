@@ -56,6 +56,8 @@ pub enum Handled {
 pub struct Sent {
     /// The text, with pastes whole and the labels of pictures.
     pub text: String,
+    /// Where in it pastes stand that were chips.
+    pub pastes: Vec<Range<usize>>,
     /// The pictures, in the order of their labels.
     pub pictures: Vec<Picture>,
 }
@@ -176,20 +178,17 @@ impl Prompt {
         Handled::Yes
     }
 
-    /// Puts pasted text at the cursor, as a chip if it is large.
-    pub fn paste(&mut self, text: &str) {
+    /// Puts pasted text at the cursor, as a chip if it is large. Returns the text of that chip.
+    pub fn paste(&mut self, text: &str) -> Option<String> {
         let text = with_line_feeds(text);
-        let lines = text.lines().count();
-        let chars = text.chars().take(MOST_PASTED_CHARS + 1).count();
-        let fragment = if lines > MOST_PASTED_LINES {
-            Fragment::chip(format!("[Paste {} lines]", grouped(lines)), Chip::Paste(text))
-        } else if chars > MOST_PASTED_CHARS {
-            Fragment::chip(format!("[Paste {} characters]", grouped(text.chars().count())), Chip::Paste(text))
-        } else {
-            Fragment::plain(&text)
-        };
+        let is_large = text.lines().count() > MOST_PASTED_LINES
+            || text.chars().take(MOST_PASTED_CHARS + 1).count() > MOST_PASTED_CHARS;
         self.last = Last::Other;
-        self.put(&fragment);
+        match is_large {
+            true => self.put(&chip_of(&text)),
+            false => self.put(&Fragment::plain(&text)),
+        }
+        is_large.then_some(text)
     }
 
     /// Puts a picture at the cursor.
@@ -225,6 +224,21 @@ impl Prompt {
         self.settle();
     }
 
+    /// The same, with a chip for each of these ranges of the text.
+    pub fn set_with(&mut self, text: &str, pastes: &[Range<usize>]) {
+        let (mut all, mut at) = (Fragment::default(), 0);
+        for paste in pastes {
+            let (Some(before), Some(pasted)) = (text.get(at..paste.start), text.get(paste.clone())) else { break };
+            all.append(&Fragment::plain(before));
+            all.append(&chip_of(pasted));
+            at = paste.end;
+        }
+        all.append(&Fragment::plain(&text[at..]));
+        self.last = Last::Other;
+        self.edit(0..self.text.len(), &all, Kind::Single);
+        self.settle();
+    }
+
     /// The text with pastes whole.
     pub fn text(&self) -> String {
         self.text.expanded()
@@ -257,10 +271,10 @@ impl Prompt {
                 pictures.push(picture.clone());
             }
         }
-        let text = self.text();
+        let (text, pastes) = (self.text(), self.text.pastes());
         let vi = self.vi.take().map(|vi| Box::new(vi.afresh()));
         *self = Self { kills: std::mem::take(&mut self.kills), vi, ..Self::default() };
-        Sent { text, pictures }
+        Sent { text, pastes, pictures }
     }
 
     /// What stands between the cursor and the blank or chip before it, and where: what `@` and `/` complete.
@@ -425,6 +439,16 @@ impl Prompt {
     fn line_end(&self, at: usize) -> usize {
         self.text.text()[at..].find('\n').map_or(self.text.len(), |found| at + found)
     }
+}
+
+/// The chip of a large paste.
+fn chip_of(text: &str) -> Fragment {
+    let lines = text.lines().count();
+    let label = match lines > MOST_PASTED_LINES {
+        true => format!("[Paste {} lines]", grouped(lines)),
+        false => format!("[Paste {} characters]", grouped(text.chars().count())),
+    };
+    Fragment::chip(label, Chip::Paste(text.to_owned()))
 }
 
 /// A number with its thousands apart.

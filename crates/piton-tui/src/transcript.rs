@@ -9,7 +9,7 @@ use crate::markdown::Flow;
 use crate::theme::Theme;
 use piton_core::call::{CallKind, Status};
 use piton_core::client::Published;
-use piton_core::event::Subject;
+use piton_core::event::{Delivery, Subject};
 use piton_core::story::{Block, BlockId, Body, Caller, Change, Field, Story, WordsState};
 use ratatui_core::text::Line;
 use serde_json::Value;
@@ -36,8 +36,10 @@ pub(crate) struct Transcript {
     flows: HashMap<BlockId, Streamed>,
     /// Whether what is told happened before somebody looked.
     catches_up: bool,
-    /// The newest call that is settled.
-    last_call: Option<Arc<Block>>,
+    /// Whether the turn was interrupted with the process that ran it, and nothing has resumed it yet.
+    is_interrupted: bool,
+    /// The newest block of which not all is shown: a call that is settled, or a long message.
+    last_folded: Option<Arc<Block>>,
     /// What the model said, the newest last.
     last_words: VecDeque<String>,
     /// What undo does not cover, as far as it was said.
@@ -80,14 +82,29 @@ impl Transcript {
         &self.story
     }
 
+    /// What was under way is not: the process that ran it is gone.
+    pub(crate) fn interrupt(&mut self) {
+        self.is_interrupted = true;
+    }
+
+    /// Whether the turn waits to be resumed.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.is_interrupted
+    }
+
+    /// Whether a turn or a command of the person's runs.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.is_interrupted && (self.story.session().busy || self.story.runs_of_user())
+    }
+
     /// What the session has cost so far, told or not.
     pub(crate) fn spent(&mut self, cost_micros: Option<u64>) {
         self.story.set_cost(cost_micros);
     }
 
-    /// The newest call that is settled.
-    pub(crate) fn last_call(&self) -> Option<&Arc<Block>> {
-        self.last_call.as_ref()
+    /// The newest call that is settled, or the message behind it, if that is long.
+    pub(crate) fn last_folded(&self) -> Option<&Arc<Block>> {
+        self.last_folded.as_ref()
     }
 
     /// What the model said last.
@@ -102,8 +119,11 @@ impl Transcript {
 
     /// Takes notice of what happened.
     pub(crate) fn hear(&mut self, published: &Published) {
-        if let Published::CaughtUp = published {
-            self.caught_up();
+        match published {
+            Published::CaughtUp => self.caught_up(),
+            // Whoever runs the session now has resumed it.
+            Published::Recorded(_) if !self.catches_up => self.is_interrupted = false,
+            _ => {}
         }
         for change in self.story.hear(published) {
             match change {
@@ -135,7 +155,8 @@ impl Transcript {
                     self.flows.entry(block.id.clone()).or_default().is(text);
                 }
             }
-            Body::Call(call) if call.outcome().is_some() => self.last_call = Some(Arc::clone(block)),
+            Body::Call(call) if call.outcome().is_some() => self.last_folded = Some(Arc::clone(block)),
+            Body::User { text, .. } if blocks::is_long(text) => self.last_folded = Some(Arc::clone(block)),
             _ => {}
         }
     }
@@ -218,7 +239,7 @@ impl Transcript {
         }
         let is_over = |block: &Arc<Block>| matches!(block.body, Body::TurnEnd { .. } | Body::Rewind { .. });
         let is_turn_over = open.iter().any(|block| is_over(block) && self.done.contains(&block.id));
-        if is_turn_over || (self.done.len() > MOST_DONE && self.waiting().next().is_none()) {
+        if is_turn_over || (self.done.len() > MOST_DONE && self.waiting().is_empty()) {
             self.forget();
         }
         rows
@@ -270,15 +291,20 @@ impl Transcript {
                 // Who waits sees that something comes.
                 Body::Model(_) if !rows.is_empty() => {}
                 _ if is_final(block) && !is_look(block) => rows.extend(sketch.block(block)),
+                _ if self.is_interrupted => rows.extend(sketch.interrupted(block)),
                 _ => rows.extend(sketch.live(block, spinner, now_ms)),
             }
         }
         rows
     }
 
-    /// What was said and is not heard yet, in order.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Block> {
-        self.story.blocks().map(|block| &**block).filter(|block| matches!(block.body, Body::User { waiting: true, .. }))
+    /// What was said and is not read yet, in the order in which the model will read it: what steers comes before turns to come.
+    pub(crate) fn waiting(&self) -> Vec<&Block> {
+        let blocks = self.story.blocks().map(|block| &**block);
+        let mut waiting: Vec<&Block> =
+            blocks.filter(|block| matches!(block.body, Body::User { waiting: true, .. })).collect();
+        waiting.sort_by_key(|block| matches!(block.body, Body::User { delivery: Delivery::FollowUp, .. }));
+        waiting
     }
 
     /// What the call that is asked about would run with.
@@ -297,7 +323,7 @@ fn is_final(block: &Block) -> bool {
         Body::User { waiting, .. } => !waiting,
         Body::Words { state, .. } | Body::Thought { state, .. } => *state != WordsState::Streaming,
         Body::Call(call) => call.outcome().is_some(),
-        Body::Question { answer, .. } => answer.is_some(),
+        Body::Question { answer, withdrawn, .. } => answer.is_some() || *withdrawn,
         Body::Model(model) => blocks::is_answered(model),
         Body::Compaction(compaction) => compaction.end.is_some(),
         Body::Rewind { state, .. } => blocks::is_over(state),

@@ -29,7 +29,7 @@ impl Chat<'_> {
                 self.ask(Request::Answer(answer), About::Answer(subject));
             }
             Effect::Cancel => self.ask(Request::Cancel {}, About::Else),
-            Effect::Unqueue(message) => self.ask(Request::Unqueue { message }, About::Else),
+            Effect::Unqueue(message) => self.take_back(message),
             Effect::Shell { command, is_private } => self.shell(command, is_private).await,
             Effect::Mode(mode) => self.mode(mode).await,
             Effect::Command { name, words } => self.command(&name, &words).await,
@@ -37,6 +37,7 @@ impl Chat<'_> {
             Effect::Editor { text, beside } => self.edit(text, beside, None),
             Effect::EditPlan(subject, text) => self.edit(text, String::new(), Some(subject)),
             Effect::Rewind { turns, scope } => self.plan(Direction::Undo, turns, scope),
+            Effect::Trust(shown, wanted) => self.trust_one(&shown, wanted),
             Effect::Session(deed) => self.session_deed(deed).await,
             Effect::LookUp(line) => self.look_up(line),
             Effect::Paste => self.paste(),
@@ -53,10 +54,21 @@ impl Chat<'_> {
                 drop(lent);
             }
             Effect::Leave => self.is_over = true,
+            Effect::LeaveRunning => match self.keep_commands().await {
+                Ok(()) => self.is_over = true,
+                Err(error) => self.fail(&error),
+            },
             Effect::HandOver => self.hand_over(),
             // These are the terminal's.
             Effect::Copy(_) | Effect::Redraw | Effect::Full(_) | Effect::Scroll(_) => {}
         }
+    }
+
+    /// What somebody else wants who has sent SIGTSTP: the terminal is left as it was found meanwhile.
+    pub(super) fn suspended(&self) {
+        let lent = self.terminal.lend();
+        suspend_alone();
+        drop(lent);
     }
 
     /// A text in the person's editor: the prompt, or the plan that this question is about.
@@ -92,7 +104,7 @@ impl Chat<'_> {
             Purpose::Rewind => self.rewind_to(value),
             Purpose::Setup => self.set_up(value).await,
             // The face sees to these.
-            Purpose::History | Purpose::Leaving | Purpose::Setting => {}
+            Purpose::History | Purpose::Leaving | Purpose::Unsent | Purpose::Setting => {}
         }
     }
 
@@ -142,5 +154,10 @@ fn without_beside(left: &str) -> String {
 
 /// Stops this process and those it was started with, as Ctrl-Z does, until the shell goes on with them.
 fn suspend() {
-    let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+    let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
+}
+
+/// Stops this process, until somebody goes on with it.
+fn suspend_alone() {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
 }

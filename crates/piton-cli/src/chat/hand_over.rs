@@ -6,11 +6,14 @@
 use super::{Chat, Done};
 use crate::failure::{Context, Result, bail};
 use crate::out::print;
+use crate::out::report::EXIT_TERMINATED;
+use crate::run::stops::Stops;
 use crate::run::take_over::{GO, READY, Taken};
 use crate::surroundings::Surroundings;
 use piton_core::client::{Reply, Request, Stage};
 use piton_core::configure::Configure;
 use piton_core::ids::SessionId;
+use piton_engine::engine::EngineError;
 use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams};
 use std::ffi::OsString;
 use std::process::Stdio;
@@ -76,7 +79,7 @@ impl Chat<'_> {
         let (session, typed, around) = (open.session.clone(), self.typed.clone(), self.around.clone());
         let had = Configure { mode: Some(self.facts.mode), effort: self.wishes.had.effort, ..Configure::default() };
         let taken = Taken { session: session.id().clone(), had };
-        self.note("leaving at the next safe point: when no reply streams and no file is being changed");
+        self.note("leaving as soon as no reply or file change is in progress");
         self.asked.push(Box::pin(async move {
             let ready = async {
                 let successor = Successor::start(taken, typed, around).await?;
@@ -89,6 +92,30 @@ impl Chat<'_> {
             };
             Done::HandedOver(ready.await)
         }));
+    }
+
+    /// The terminal is gone. A turn goes on to where nothing is lost, and is left there for whoever goes on with it; a signal ends the
+    /// wait. Answers with the exit code.
+    pub(super) async fn without_terminal(&mut self, stops: &mut Stops) -> u8 {
+        let Some(session) = self.open.as_ref().map(|open| open.session.clone()) else { return EXIT_TERMINATED };
+        if session.elsewhere().is_some() {
+            return EXIT_TERMINATED;
+        }
+        let at_a_safe_point = async {
+            session.ready_to_hand_over().await?;
+            let answer = session.ask(Request::Look {}).next().await?;
+            Ok::<_, EngineError>(
+                !matches!(answer, Reply::Seen(now) if now.phase == Stage::AtRest && now.queue.is_empty()),
+            )
+        };
+        tokio::pin!(at_a_safe_point);
+        self.is_left_open = loop {
+            tokio::select! {
+                is_under_way = &mut at_a_safe_point => break is_under_way.unwrap_or(false),
+                stop = stops.next() => if !stop.is_hang_up { return stop.code() },
+            }
+        };
+        EXIT_TERMINATED
     }
 
     /// The other process takes over as soon as this one is gone, or the turn goes on here.

@@ -3,11 +3,14 @@
 
 use super::Chat;
 use crate::changed;
-use crate::failure::{Context, Result, bail};
+use crate::failure::{Context, Failure, Result, bail};
 use crate::out::view;
 use piton_core::branch::{self, TurnSpan};
 use piton_core::event::Record;
-use piton_engine::engine::{Engine, SandboxSettings};
+use piton_core::policy::SandboxMode;
+use piton_engine::assemble::sandbox::{available, by_hand};
+use piton_engine::config::{BackendChoice, Config};
+use piton_engine::engine::Engine;
 use piton_tools::disk::there;
 use piton_tools::snapshot::{Options, Snapshots, TreeId};
 use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
@@ -74,11 +77,7 @@ impl Chat<'_> {
             "--",
             ".",
         ];
-        // The filters of the repository are programs: they run where the model's commands do.
-        let path = vars.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
-        let private = self.around.machine.data_dir.join("sandbox/git");
-        let confined = |sandbox: &SandboxSettings| sandbox.confinement(self.folder(), private, path, [], None);
-        let confinement = self.sandbox.as_ref().map_or(Confinement::Model, confined);
+        let confinement = self.confinement_of_git()?;
         let spawn = Spawn::new(argv, &env, self.folder(), confinement);
         let mut running = spawn.run(None, Keep::First).context("cannot start git")?;
         let ended = tokio::time::timeout(PATIENCE, running.wait()).await;
@@ -93,6 +92,27 @@ impl Chat<'_> {
                 vec![FileChange { path: "git".to_owned(), hunks: Vec::new(), note }]
             }
         })
+    }
+
+    /// The filters of the repository are programs: they run where the model's commands do, and in a sandbox where that is not
+    /// known.
+    fn confinement_of_git(&self) -> Result<Confinement> {
+        let machine = &self.around.machine;
+        let private = machine.data_dir.join("sandbox/git");
+        match &self.sandbox {
+            Some(Some(sandbox)) => {
+                let path = machine.vars.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
+                Ok(sandbox.confinement(self.folder(), private, path, [], None))
+            }
+            Some(None) => Ok(Confinement::Model),
+            None => {
+                let found = available(machine, BackendChoice::Auto);
+                let found = found
+                    .map_err(|why| Failure::user(format!("git is not run: no sandbox can be made here ({why})")))?;
+                let how = (SandboxMode::ReadOnly, found.backend);
+                Ok(by_hand(machine, &Config::default(), how, self.folder(), private))
+            }
+        }
     }
 
     /// Takes a hunk out of its file, and shows what is changed then.

@@ -1,7 +1,9 @@
 //! The session of a conversation: begun, gone on with, changed for another one, left.
 
+use super::queue::Queue;
 use super::{About, Chat, Done, prepared};
-use crate::failure::{Failure, Result};
+use crate::cassettes::CASSETTES;
+use crate::failure::{Context, Failure, Result};
 use crate::out::print::{self, Diverted};
 use crate::out::view;
 use crate::run::opening;
@@ -15,10 +17,14 @@ use piton_core::event::Event;
 use piton_core::ids::SessionId;
 use piton_core::permission::PermissionMode;
 use piton_core::task::over;
-use piton_engine::engine::{Handle, Resumed, Settings, Subscription};
+use piton_engine::engine::{Handle, Resumed, Settings, Subscription, new_message_id};
+use piton_tools::runner;
 use piton_tui::face::{Facts, Input};
 use piton_tui::terminal::panics;
 use std::path::Path;
+
+/// What the names of recordings begin with that stand for a model.
+const RECORDED: &str = "recorded/";
 
 /// A session that is open, here or elsewhere.
 pub(super) struct Open<'a> {
@@ -95,7 +101,7 @@ impl<'a> Chat<'a> {
     pub(super) fn know(&mut self, settings: &Settings) {
         self.facts = facts_of(settings, &self.facts);
         self.servers = settings.tools.servers().cloned();
-        self.sandbox.clone_from(&settings.sandbox);
+        self.sandbox = Some(settings.sandbox.clone());
         self.tell_facts();
     }
 
@@ -138,7 +144,10 @@ impl<'a> Chat<'a> {
             self.terminal.tell(Input::PutBack(words));
             return;
         }
-        self.ask(Request::Prompt(Prompt { wait: true, ..prompt }), About::Prompt(words));
+        let message = new_message_id();
+        self.queue.says(message.clone());
+        let prompt = Prompt { wait: true, message: Some(message.clone()), ..prompt };
+        self.ask(Request::Prompt(prompt), About::Prompt(message, words));
     }
 
     /// Asks the session for something. What comes of it is told later.
@@ -164,6 +173,7 @@ impl<'a> Chat<'a> {
             if let Some(session) = opening::join(&self.place, None, self.engine).await? {
                 let pid = session.elsewhere().unwrap_or_default();
                 self.note(format!("this session is run by process {pid}: what you say is sent there"));
+                self.sandbox = None;
                 self.facts.model = session.store().summary(session.id()).await?.model.unwrap_or_default();
                 let configured = self.engine.configured(session.id()).await?;
                 self.facts.mode = configured.mode.unwrap_or_default();
@@ -181,7 +191,7 @@ impl<'a> Chat<'a> {
                     let ready = prepared(&self.place, &mut self.wishes, self.engine, self.around).await?;
                     self.facts = facts_of(&ready.settings, &self.facts);
                     self.servers = ready.settings.tools.servers().cloned();
-                    self.sandbox.clone_from(&ready.settings.sandbox);
+                    self.sandbox = Some(ready.settings.sandbox.clone());
                     ready.open(self.engine, &mut upkeep).await?
                 }
             };
@@ -195,6 +205,7 @@ impl<'a> Chat<'a> {
         let here = self.folder().to_owned();
         self.place = Place::Resumed { id: id.clone(), here, is_named: false };
         self.facts.workspace = session.workspace().to_owned();
+        self.facts.is_elsewhere = session.elsewhere().is_some();
         self.facts.folder = self.folder_short();
         self.tell_facts();
         let shown = if is_new { String::new() } else { print::short_id(id.as_str()).to_owned() };
@@ -206,8 +217,15 @@ impl<'a> Chat<'a> {
             self.note(format!("{} is allowed in this session (/permissions)", grant.rule));
         }
         if session.resumed() == Resumed::MidTurn && session.elsewhere().is_none() {
-            self.note("its last turn was cut off: /continue goes on with it, and so does what you say next");
+            self.terminal.tell(Input::Interrupted);
+            self.note("the last turn was interrupted: /continue resumes it, and so does your next message");
         }
+        let is_over = session.resumed() == Resumed::AtRest && !is_new;
+        if is_over && CASSETTES.iter().any(|(name, _)| self.facts.model.strip_prefix(RECORDED) == Some(*name)) {
+            self.note("this is the demo's session: a recording played its model, and it has no more replies");
+            self.note("/model switches to a real model; without a key, /new offers ways to get one");
+        }
+        self.queue = Queue::default();
         (self.open, self.hands_over) = (Some(Open { session, feed, upkeep }), false);
         // A mode that a person chose is the session's, whoever resumes it. `--yes` is for one run.
         if let Some(mode) = self.wishes.mode.filter(|mode| is_new && *mode != PermissionMode::Auto) {
@@ -236,7 +254,11 @@ impl<'a> Chat<'a> {
     pub(super) async fn renew(&mut self) {
         self.close().await;
         self.place = Place::New(self.folder().to_owned());
-        self.wishes.had = Configure::default();
+        // The model that was chosen stays, unless it was a recording, which is over.
+        let stays = |model: &String| !model.is_empty() && !model.starts_with(RECORDED);
+        let model = Some(self.facts.model.clone()).filter(stays);
+        self.wishes.had = Configure { model, ..Configure::default() };
+        self.facts.is_elsewhere = false;
         self.terminal.tell(Input::Session { id: String::new() });
         self.offer_sessions();
         if self.assemble().await {
@@ -272,6 +294,19 @@ impl<'a> Chat<'a> {
             }
             _ => self.warn("the session was closed; what you say next opens it again"),
         }
+    }
+
+    /// Lets the commands in the background go on when the session is closed.
+    pub(super) async fn keep_commands(&self) -> Result<()> {
+        let Some(open) = &self.open else { return Ok(()) };
+        let id = open.session.id();
+        for task in self.engine.tasks(id).await?.commands() {
+            let files = self.engine.task_files(id, &task.id);
+            if runner::running(&files).is_some() {
+                runner::keep(&files, true).with_context(|| format!("cannot keep {} running", task.id))?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes the face away; the terminal is as it was found, and Ctrl-C is a signal again. The session is still to be
@@ -310,6 +345,7 @@ fn facts_of(settings: &Settings, before: &Facts) -> Facts {
         },
         folder: before.folder.clone(),
         workspace: before.workspace.clone(),
+        is_elsewhere: before.is_elsewhere,
         budget_micros: policy.budget.session_cost_micros.or(policy.budget.cost_micros),
     }
 }

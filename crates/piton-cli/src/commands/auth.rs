@@ -1,34 +1,39 @@
 //! `piton auth`: keeps keys, lists where they are, and forgets them. A key is never printed.
 
 use crate::cli::AuthCommand;
-use crate::failure::{Context, Result, bail, ensure};
+use crate::failure::{Context, Failure, Result, bail, ensure};
 use crate::out::report;
 use crate::out::view;
 use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_core::event::TurnEnd;
 use piton_engine::assemble::keys::{self, Place};
+use piton_engine::assemble::server;
 use piton_engine::config::Config;
 use piton_engine::spelling::nearest;
-use piton_models::provider::{self, PROVIDERS};
+use piton_models::provider::{self, ListError, PROVIDERS, ProviderSpec};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::Stdin;
+use std::time::Duration;
 
 /// Obeys one of them.
 pub(crate) async fn auth(command: AuthCommand, around: &Surroundings) -> Result<u8> {
     let config = settings::of_user(around)?;
     match command {
-        AuthCommand::Login { provider, file } => login(&provider, file, &config, around).await,
+        AuthCommand::Login { provider, file, unchecked } => login(&provider, (file, unchecked), &config, around).await,
         AuthCommand::List => list(&config, around),
         AuthCommand::Logout { provider } => logout(&provider, &config, around),
     }
 }
 
-async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings) -> Result<u8> {
+async fn login(name: &str, (in_file, unchecked): (bool, bool), config: &Config, around: &Surroundings) -> Result<u8> {
     is_known(name, config)?;
     let Some(key) = key_from_person(name, around).await? else {
         return Ok(report::exit_code(TurnEnd::Canceled));
     };
+    if !unchecked && !may_be_kept(name, &key, config, around).await? {
+        return Ok(report::EXIT_FAILED);
+    }
     let (place, left) = keys::keep(name, &key, !in_file, &around.machine)?;
     if let Some(error) = left {
         view::write_stderr(&format!("note: the previous key may still be in the keyring: {error:#}\n"));
@@ -44,6 +49,68 @@ async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings
         view::write_stderr(&format!("note: {variable} is set and takes precedence\n"));
     }
     Ok(0)
+}
+
+/// What the provider says of a key.
+#[derive(Debug)]
+enum Verdict {
+    Accepted,
+    Refused(String),
+    /// It could not be asked, or its answer says nothing of the key.
+    Unknown(String),
+}
+
+/// Whether to keep a key: one that the provider refuses is kept only if the person insists.
+async fn may_be_kept(name: &str, key: &str, config: &Config, around: &Surroundings) -> Result<bool> {
+    match verdict(name, key, config, around).await {
+        Verdict::Accepted => view::write_stderr(&format!("{name} accepts the key\n")),
+        Verdict::Unknown(why) => view::write_stderr(&format!("note: the key is unchecked: {}\n", view::clean(&why))),
+        Verdict::Refused(why) => {
+            view::write_stderr(&format!("{name} refuses the key: {}\n", view::clean(&why)));
+            if around.stdin_is_terminal {
+                view::write_stderr("store it anyway? y/N: ");
+                let line = tokio::select! {
+                    line = read_line() => line?,
+                    _ = tokio::signal::ctrl_c() => String::new(),
+                };
+                if line.trim().eq_ignore_ascii_case("y") {
+                    return Ok(true);
+                }
+            }
+            view::write_stderr("nothing was stored; `piton auth login --unchecked` stores a key without asking\n");
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Asks the provider for its models, with this key: the cheapest request there is.
+async fn verdict(name: &str, key: &str, config: &Config, around: &Surroundings) -> Verdict {
+    /// A person waits.
+    const PATIENCE: Duration = Duration::from_secs(10);
+    /// Lists that anybody gets say nothing of a key.
+    const PUBLIC_LISTS: [&str; 1] = ["openrouter"];
+    if PUBLIC_LISTS.contains(&name) {
+        return Verdict::Unknown(format!("{name} lists its models to anybody"));
+    }
+    let asking = async {
+        let spec = server::spec(name, None, config, &around.machine)?;
+        let spec = ProviderSpec { key: Some(key.to_owned()), key_from: None, renewal: None, ..spec };
+        let options = server::http_options(name, config, &around.machine)?;
+        Ok::<_, Failure>(provider::list_models(&spec, &options).await)
+    };
+    match tokio::time::timeout(PATIENCE, asking).await {
+        Ok(Ok(Ok(_))) => Verdict::Accepted,
+        // A key that may list nothing (403) may answer all the same. Google calls a wrong key a bad argument.
+        Ok(Ok(Err(ListError::Model(error))))
+            if error.status == Some(401) || (error.status == Some(400) && error.message.contains("API key")) =>
+        {
+            Verdict::Refused(error.message)
+        }
+        Ok(Ok(Err(error))) => Verdict::Unknown(error.to_string()),
+        Ok(Err(error)) => Verdict::Unknown(error.to_string()),
+        Err(_) => Verdict::Unknown(format!("{name} did not answer within {} s", PATIENCE.as_secs())),
+    }
 }
 
 fn list(config: &Config, around: &Surroundings) -> Result<u8> {
@@ -93,8 +160,9 @@ fn is_known(name: &str, config: &Config) -> Result<()> {
 /// The key, typed without echo or piped in; `None` after Ctrl-C.
 async fn key_from_person(name: &str, around: &Surroundings) -> Result<Option<String>> {
     let line = if around.stdin_is_terminal {
-        view::write_stderr(&format!("key for {name} (it is not shown): "));
+        // First: what is typed before it is thrown away.
         let silence = Silence::over(std::io::stdin());
+        view::write_stderr(&format!("key for {name} (it is not shown): "));
         let typed = tokio::select! {
             line = read_line() => Some(line),
             _ = tokio::signal::ctrl_c() => None,

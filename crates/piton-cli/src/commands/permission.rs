@@ -20,6 +20,7 @@ use piton_engine::engine::Engine;
 use piton_engine::standing::Standing;
 use piton_tools::bash::Bash;
 use piton_tools::disk::Disk;
+use piton_tools::files::Files;
 use piton_tools::plan::{Links, Look};
 use piton_tools::tool::Tool as _;
 use serde_json::json;
@@ -155,11 +156,11 @@ fn check(
         [one] => one.clone(),
         words => shell_words(words),
     };
-    let files = Arc::new(Disk::new(around.machine.data_dir.join("sessions")));
+    let files: Arc<dyn Files> = Arc::new(Disk::new(around.machine.data_dir.join("sessions")));
     let is_confined = !policy.sandbox.is_off();
     let env = Arc::new(environment::for_tools(&around.machine.vars, &config));
-    let (links, firewall) = (Links::default(), Firewall::off());
-    let look = Look { workspace: workspace.clone(), files, is_confined, env, links, firewall };
+    let (links, firewall, machine) = (Links::default(), Firewall::off(), Arc::clone(&files));
+    let look = Look { workspace: workspace.clone(), files, machine, is_confined, env, links, firewall };
     let planned = Bash.plan(&json!({"command": command}), &look).map_err(|refused| Failure::user(refused.text))?;
     let workspace = workspace.to_string_lossy();
     let ask = Ask {
@@ -227,12 +228,13 @@ fn shell_words(words: &[String]) -> String {
 
 fn list(id: &SessionId, grants: &[Grant], as_json: bool) {
     for grant in grants {
+        let short = print::short_id(id.as_str());
         let (rule, tool, at_ms) = (grant.rule.to_string(), &grant.rule.tool, grant.at_ms);
         view::write_stdout(&if as_json {
             let action = grant.rule.action;
             format!("{}\n", json!({"rule": rule, "tool": tool, "action": action, "since_ms": at_ms}))
         } else {
-            format!("{:<5} {rule:<30} in {id} since {}\n", grant.rule.action.word(), when(at_ms))
+            format!("{:<5} {rule:<30} in {short} since {}\n", grant.rule.action.word(), when(at_ms))
         });
     }
     if grants.is_empty() && !as_json {

@@ -23,6 +23,8 @@ pub(crate) struct Stops {
 pub(crate) struct Stop {
     /// Whether it, or one before it, came from outside (SIGTERM, SIGHUP) rather than from the keyboard.
     pub(crate) by_term: bool,
+    /// Whether the terminal is gone (SIGHUP).
+    pub(crate) is_hang_up: bool,
     /// Whether one came before it: the second time is meant, and nothing is waited for any more.
     pub(crate) is_again: bool,
 }
@@ -47,13 +49,13 @@ impl Stops {
 
     /// The next one.
     pub(crate) async fn next(&mut self) -> Stop {
-        let by_term = tokio::select! {
-            _ = self.interrupt.recv() => false,
-            _ = self.terminate.recv() => true,
-            _ = self.hang_up.recv() => true,
+        let (by_term, is_hang_up) = tokio::select! {
+            _ = self.interrupt.recv() => (false, false),
+            _ = self.terminate.recv() => (true, false),
+            _ = self.hang_up.recv() => (true, true),
         };
-        let stop =
-            Stop { by_term: by_term || self.came.is_some_and(|before| before.by_term), is_again: self.came.is_some() };
+        let by_term = by_term || self.came.is_some_and(|before| before.by_term);
+        let stop = Stop { by_term, is_hang_up, is_again: self.came.is_some() };
         *self.came.insert(stop)
     }
 

@@ -93,6 +93,11 @@ const TRIES: &[Try] = &[
     (18, AtTarget, "bash", "mkdir -p .git/rebase-merge && echo 'exec x' > .git/rebase-merge/git-rebase-todo"),
     (18, AtTarget, "bash", "rm -fr .git/logs && ln -s {OUT} .git/logs"),
     (19, Attack, "bash", "git config core.fsmonitor x && git config --unset core.fsmonitor"),
+    (19, Attack, "bash", "echo '[core]' >> inc/set"),
+    (19, Attack, "bash", "mv inc old && mv old inc"),
+    (19, AtTarget, "bash", "printf '[filter \"x\"]\\n\\tclean = x\\n' > inc/later"),
+    (19, AtTarget, "bash", "echo '[core]' > .git/more"),
+    (19, Attack, "write", "inc/later"),
     (25, AtTarget, "bash", "echo '# x' >> {HOME}/config.toml"),
     (25, AtTarget, "bash", "mkdir -p {HOME}/data && echo '{}' > {HOME}/data/trust.json"),
     (25, AtTarget, "write", "{HOME}/data/other.json"),
@@ -105,6 +110,7 @@ const TRIES: &[Try] = &[
     (47, Attack, "bash", "grep -r {CANARY} {HOME}"),
     (47, Attack, "read", "{OUT}/secret"),
     (47, Attack, "grep", "{OUT}"),
+    (47, Attack, "bash", "cat {TOKENS} 2>/dev/null | grep -a {CANARY}"),
     (47, AttackByRoot, "bash", "grep root /etc/shadow"),
     (
         49,
@@ -129,6 +135,8 @@ const TRIES: &[Try] = &[
     (0, AttackOnKernel, "bash", "python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(250, 0, -3, 1) < 0)'"),
     (0, Work, "bash", "grep hello sub/f"),
     (0, Work, "bash in sub", "grep hello f && echo x > by-workdir && rm by-workdir"),
+    (0, Work, "bash", "grep of-a-package {HOME}/.hex/packages/p {HOME}/.ivy2/cache/p {HOME}/.julia/packages/p"),
+    (0, Work, "bash", "grep https://crates.example/ \"$HOME/.cargo/config.toml\""),
     (0, Work, "read", "sub/f"),
     (0, Work, "grep", "sub"),
     (0, Work, "write", "sub/by-tool"),
@@ -181,6 +189,22 @@ const TRIES: &[Try] = &[
     ),
 ];
 
+/// What package managers keep tokens in, below the home.
+const TOKENS: &[&str] = &[
+    ".cargo/config.toml",
+    ".cargo/credentials.toml",
+    ".hex/hex.config",
+    ".ivy2/.credentials",
+    ".julia/servers/pkg.example/auth.toml",
+    ".nvm/versions/node/v22/etc/npmrc",
+    ".pub-cache/credentials.json",
+    ".gem/credentials",
+    ".sdkman/candidates/maven/3.9/conf/settings.xml",
+    ".cache/huggingface/token",
+    ".npmrc",
+    ".config/uv/uv.toml",
+];
+
 /// Who tries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
@@ -215,7 +239,9 @@ impl Field {
         let mut stage = Stage::new(json!([]));
         let (workspace, home) = (stage.workspace.path(), stage.home.path());
         let (out, evil) = (home.join("out"), PathBuf::from(format!("{}-evil", workspace.display())));
+        let tokens: Vec<String> = TOKENS.iter().map(|name| home.join(name).display().to_string()).collect();
         let here = |text: &str| {
+            let text = text.replace("{TOKENS}", &tokens.join(" "));
             let text = text.replace("{WS}", workspace.to_str().unwrap()).replace("{OUT}", out.to_str().unwrap());
             let text = text.replace("{HOME}", home.to_str().unwrap()).replace("{CANARY}", CANARY);
             let text = text.replace("{TCP}", &tcp.local_addr().unwrap().port().to_string());
@@ -239,13 +265,24 @@ impl Field {
             fs::create_dir(folder).unwrap();
             fs::write(folder.join("secret"), CANARY).unwrap();
         }
+        for name in TOKENS {
+            stage
+                .home
+                .write(name, format!("[registries.corp]\nindex = \"https://crates.example/\"\ntoken = \"{CANARY}\"\n"));
+        }
+        for name in [".hex/packages/p", ".ivy2/cache/p", ".julia/packages/p"] {
+            stage.home.write(name, "of-a-package");
+        }
         let name = SocketAddr::from_abstract_name(format!("piton-{id}")).unwrap();
-        let stage = stage.with_files([("sub/f", "hello\n"), ("sub/g", "more\n")]);
+        let stage = stage.with_files([("sub/f", "hello\n"), ("sub/g", "more\n"), ("inc/set", "[user]\n")]);
         for (name, target) in [("link-file", out.join("secret")), ("link-out", out.clone())] {
             std::os::unix::fs::symlink(target, workspace.join("sub").join(name)).unwrap();
         }
         for args in [
             &["init", "-q"][..],
+            &["config", "include.path", "../inc/set"],
+            &["config", "includeIf.gitdir:/.path", "../inc/later"],
+            &["config", "includeIf.gitdir:/x/.path", "more"],
             &["add", "sub/f", "sub/g"],
             &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
         ] {
@@ -312,7 +349,8 @@ impl Field {
             }
         }
         let (home, workspace) = (self.stage.home.path(), self.stage.workspace.path());
-        let within = [".claude", "sub/deep/.claude", "far/new/.git/hooks/pre-commit"].map(|name| workspace.join(name));
+        let within = [".claude", "sub/deep/.claude", "far/new/.git/hooks/pre-commit", "inc/later", ".git/more"]
+            .map(|name| workspace.join(name));
         for made in [home.join("data/trust.json"), home.join("data/other.json")].into_iter().chain(within) {
             if made.exists() {
                 harmed.push(format!("{} was made", made.display()));

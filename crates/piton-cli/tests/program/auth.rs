@@ -1,8 +1,8 @@
 //! `piton auth`: where keys are kept, in which order they are found, and that none of them ever shows.
 
-use crate::stage::{Ran, Stage};
+use crate::stage::{Ran, Stage, until};
 use serde_json::json;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
@@ -35,6 +35,27 @@ fn login(mut command: Command, key: &str) -> Ran {
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+#[test]
+fn of_keys_that_are_kept_at_once_none_is_lost() {
+    let stage = stage();
+    let names = ["openai", "anthropic", "openrouter", "groq", "mistral", "deepseek", "xai", "mine"];
+    let mut children: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let mut command = piton(&stage, &["auth", "login", "--file", name]);
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    for child in &mut children {
+        writeln!(child.stdin.take().unwrap(), "sk-secret").unwrap();
+    }
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let kept: serde_json::Value = serde_json::from_str(&stage.home.read("data/keys.json")).unwrap();
+    assert!(names.iter().all(|name| kept.get(name).is_some()), "{kept}");
 }
 
 /// The authorization of the newest request of `piton run`.
@@ -285,4 +306,56 @@ fn the_key_in_use_and_those_of_others_are_kept_from_commands() {
     run_at(&stage, &config, &[("OPENAI_API_KEY", "sk-1"), ("VAULT_ADDR", "here")], "mine/m").expect_code(0);
     let seen = std::fs::read_to_string(file).unwrap();
     assert!(seen.contains("VAULT_ADDR") && !seen.contains("sk-1"), "{seen}");
+}
+
+/// A server that refuses every key, and its address.
+fn refusing() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut asked = Vec::new();
+            let mut byte = [0];
+            while !asked.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
+                asked.push(byte[0]);
+            }
+            let body = r#"{"error":{"message":"Incorrect API key provided"}}"#;
+            let head = "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\nconnection: close";
+            write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        }
+    });
+    format!("http://{address}/v1")
+}
+
+#[test]
+fn a_key_that_the_provider_refuses_is_not_stored_unless_the_person_insists() {
+    let stage = Stage::new(json!([]));
+    let stage = stage.with_config(&format!("[providers.openai]\nbase_url = \"{}\"\n", refusing()));
+    let ran = login(piton(&stage, &["auth", "login", "openai"]), "sk-wrong").expect_code(1);
+    assert!(ran.stderr.contains("openai refuses the key: ") && ran.stderr.contains("Incorrect API key"), "{ran:?}");
+    assert!(ran.stderr.contains("nothing was stored") && !ran.stderr.contains("sk-wrong"), "{ran:?}");
+    Ran::of(piton(&stage, &["auth", "list"])).expect_said(&["no keys found"]);
+    let mut person = stage.terminal_behind("unset OPENAI_API_KEY OPENAI_BASE_URL; ", &["auth", "login", "openai"]);
+    until("it asks", || person.screen().contains("key for openai"));
+    person.type_line("sk-wrong");
+    until("it asks again", || person.screen().contains("store it anyway? y/N"));
+    person.type_line("y");
+    assert_eq!(person.end(), 0);
+    assert!(stage.home.read("data/keys.json").contains("sk-wrong"));
+    login(piton(&stage, &["auth", "login", "--unchecked", "openai"]), "sk-other").expect_code(0);
+    assert!(stage.home.read("data/keys.json").contains("sk-other"));
+}
+
+#[test]
+fn a_key_is_checked_where_the_provider_answers_and_kept_unchecked_where_it_does_not() {
+    let stage = stage();
+    let ran = login(piton(&stage, &["auth", "login", "openai"]), "sk-right").expect_code(0);
+    assert!(ran.stderr.contains("openai accepts the key"), "{ran:?}");
+    // Nobody listens there.
+    let config = "[providers.openai]\nbase_url = \"http://127.0.0.1:1/v1\"\n";
+    let stage = Stage::new(json!([])).with_config(config);
+    let ran = login(piton(&stage, &["auth", "login", "openai"]), "sk-unknown").expect_code(0);
+    assert!(ran.stderr.contains("note: the key is unchecked: "), "{ran:?}");
+    assert!(stage.home.read("data/keys.json").contains("sk-unknown"));
 }

@@ -211,9 +211,9 @@ fn a_command_opens_a_page_and_what_is_unknown_is_said() {
     let mut person = seat(&stage, &["hello there"]);
     wait_for(&person, "1 step");
     person.type_keys("/cost\r");
-    wait_for(&person, "what it cost");
+    wait_for(&person, "Cost");
     person.type_keys("q");
-    until("the page is gone", || !shown(&person).contains("what it cost"));
+    until("the page is gone", || !shown(&person).contains("Cost"));
     person.type_keys("/nonsense\r");
     wait_for(&person, "/nonsense:");
     person.type_keys("\u{4}");
@@ -249,7 +249,7 @@ fn escape_stops_the_turn_and_gives_back_what_waited() {
     let mut person = seat(&stage, &["go on and on"]);
     wait_for(&person, "word word");
     person.type_keys("and then this\r");
-    wait_for(&person, "queued: and then this");
+    wait_for(&person, "at the next step: and then this");
     person.type_keys("\u{1b}");
     wait_for(&person, "stopped");
     wait_for(&person, "› and then this");
@@ -297,7 +297,7 @@ fn an_error_of_the_provider_is_said_and_the_conversation_goes_on() {
 }
 
 /// The process of the face, below the shell that the terminal runs.
-fn face_of(person: &Terminal) -> Option<u32> {
+pub(crate) fn face_of(person: &Terminal) -> Option<u32> {
     let of = |pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let is_face = |pid: &u32| {
         let line = of(pid);
@@ -526,7 +526,7 @@ fn a_rewind_shows_the_tree_and_takes_back_words_files_or_both() {
     person.type_keys("\r");
     wait_for(&person, "changed since, by you or another program: notes");
     std::thread::sleep(A_WHILE);
-    person.type_keys("take back the rest\r");
+    person.type_keys("undo the other files\r");
     let rewinds = || stage.journal().iter().filter(|event| event["type"] == "rewind_finished").count();
     until("the words are taken back", || rewinds() == 3);
     assert_eq!(stage.workspace.read("notes"), "mine\n");
@@ -562,7 +562,7 @@ fn a_setting_is_changed_where_it_is_shown_and_a_saved_theme_is_on_the_screen() {
     person.type_keys("/config limits.max_steps many\r");
     stage.home.write("theme.toml", "nonsense = \"red\"\n");
     wait_for(&person, "theme.toml:");
-    for (command, words) in [("/hooks", "what runs at which point"), ("/skills", "and where each comes from")] {
+    for (command, words) in [("/hooks", "Hooks"), ("/skills", "and where each comes from")] {
         person.type_keys(&format!("{command}\r"));
         wait_for(&person, words);
         person.type_keys("q");
@@ -668,7 +668,7 @@ fn the_ten_minutes_of_a_newcomer() {
     person.type_keys("go on and on\r");
     wait_for(&person, "word word");
     person.type_keys("be short\r");
-    wait_for(&person, "queued: be short");
+    wait_for(&person, "at the next step: be short");
     person.type_keys("\u{1b}");
     wait_for(&person, "› be short");
     person.type_keys("\r");
@@ -687,7 +687,7 @@ fn the_ten_minutes_of_a_newcomer() {
     face_of(&person).into_iter().for_each(|pid| crate::stage::kill(pid, rustix::process::Signal::KILL));
     person.end();
     let mut again = seat(&stage, &["-c"]);
-    wait_for(&again, "was cut off");
+    wait_for(&again, "was interrupted");
     // A paste is a chip and runs nothing; another size leaves each row once.
     let lines: Vec<String> = (0..150).map(|number| format!("!touch pasted{number}")).collect();
     again.type_keys(&format!("\u{1b}[200~{}\u{1b}[201~", lines.join("\n")));
@@ -709,7 +709,7 @@ fn the_ten_minutes_of_a_newcomer() {
 }
 
 /// Gives the terminal below this one another size.
-fn resize(person: &Terminal, rows: u16, columns: u16) {
+pub(crate) fn resize(person: &Terminal, rows: u16, columns: u16) {
     let pid = face_of(person).unwrap();
     let terminal = std::fs::File::open(format!("/proc/{pid}/fd/0")).unwrap();
     let size = rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };

@@ -176,6 +176,25 @@ fn a_disk_that_takes_no_more_stops_the_session_before_the_next_act_and_it_goes_o
 }
 
 #[test]
+fn a_disk_that_is_full_at_the_start_leaves_nothing_of_the_session() {
+    for blocks in ["0", "4"] {
+        let stage = Stage::new(json!([{"text": "never asked"}]));
+        let run = stage.run_command(&["--sandbox", "off", "go"]);
+        let mut limited = std::process::Command::new("bash");
+        limited.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
+        limited.arg(run.get_program()).args(run.get_args());
+        limited.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        limited.current_dir(stage.workspace.path()).stdin(std::process::Stdio::null());
+        let ran = crate::stage::Ran::of(limited);
+        assert!(ran.code != 0 && ran.stderr.contains("journal.db"), "{blocks}: {ran:?}");
+        assert!(stage.provider.requests().is_empty());
+        let sessions = std::fs::read_dir(stage.home.path().join("data/sessions"));
+        let left: Vec<_> = sessions.into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        assert!(left.is_empty(), "{blocks}: {left:?}");
+    }
+}
+
+#[test]
 fn the_time_a_session_lay_still_does_not_count() {
     let stage = Stage::new(json!([{"stall": 60, "text": "never"}, {"text": "here I am"}]));
     let stage = stage.with_config("[limits]\nmax_time = 2\n");

@@ -55,13 +55,40 @@ fn a_command_goes_on_and_who_attaches_sees_the_turn_end() {
 }
 
 #[test]
+fn the_filters_of_a_repository_run_in_a_sandbox_where_another_process_has_the_session() {
+    let stage = Stage::new(json!([{"stall": 60, "text": "never"}])).with_files([("text", "before\n")]);
+    let mark = stage.home.path().join("ran-outside");
+    let filter = format!("touch '{}'; cat", mark.display());
+    for args in [
+        &["init", "-q"][..],
+        &["add", "text"],
+        &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
+        &["config", "filter.x.clean", &filter],
+    ] {
+        let git = std::process::Command::new("git").args(args).current_dir(stage.workspace.path()).status();
+        assert!(git.unwrap().success());
+    }
+    stage.workspace.write(".gitattributes", "* filter=x\n");
+    stage.workspace.write("text", "after, and of another length\n");
+    let mut writer = stage.start(&["wait for it"]);
+    until("the model is asked", || !stage.provider.requests().is_empty());
+    let mut person = seat(&stage, &["--attach", "last"]);
+    wait_for(&person, &format!("run by process {}", writer.id()));
+    person.type_keys("/diff git\r");
+    wait_for(&person, "against git · 1 hunk in 1 file");
+    assert!(!mark.exists());
+    kill(writer.id(), Signal::KILL);
+    writer.wait().unwrap();
+}
+
+#[test]
 fn a_reply_that_streams_is_waited_for_and_what_was_queued_is_answered() {
     let slow = json!({"text": "word ".repeat(400), "delta_chars": 5, "delay_ms": 20});
     let stage = Stage::new(json!([slow, {"text": "That, too."}]));
     let mut person = seat(&stage, &["go on and on"]);
     wait_for(&person, "word word");
     person.type_keys("and then this\u{1b}\r");
-    wait_for(&person, "queued: and then this");
+    wait_for(&person, "next turn: and then this");
     // No command runs that Ctrl-B could move.
     leave(&mut person, "\u{2}");
     let pid = successor(&shown(&person));

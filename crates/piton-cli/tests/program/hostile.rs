@@ -51,6 +51,30 @@ fn what_never_ends_is_not_read_to_its_end() {
 }
 
 #[test]
+fn what_lies_in_the_place_of_files_of_its_own_stops_no_run() {
+    let stage = Stage::new(json!([runs("echo x > made"), says("done")]));
+    std::fs::create_dir_all(stage.home.path().join("data")).unwrap();
+    mkfifoat(CWD, stage.home.path().join("data/sandbox.json"), Mode::RWXU).unwrap();
+    let entries: Vec<String> = (0..200_000).map(|n| format!("\"s{n}\":{{\"command\":\"true\"}}")).collect();
+    stage.home.write("mcp.json", format!("{{\"mcpServers\":{{{}}}}}", entries.join(",")));
+    let ran = stage.run(&["go"]).expect_code(0).expect_said(&["mcp.json", "left out"]);
+    assert_eq!(ran.all("call_settled").len(), 1);
+    assert!(stage.workspace.has("made"));
+}
+
+#[test]
+fn a_data_folder_behind_a_link_is_used_by_its_real_name() {
+    let stage = Stage::new(json!([runs("echo x > made && git status 2>/dev/null; cat made"), says("done")]));
+    std::fs::create_dir_all(stage.home.path().join("elsewhere")).unwrap();
+    symlink("elsewhere", stage.home.path().join("link")).unwrap();
+    let mut run = stage.run_command(&["--sandbox", "workspace-write", "go"]);
+    run.env("PITON_DATA_DIR", stage.home.path().join("link/piton"));
+    let ran = Ran::of(run).expect_code(0);
+    assert_eq!(ran.outcomes()[0]["status"], "ok", "{}", ran.outcomes()[0]);
+    assert!(stage.workspace.has("made") && stage.home.path().join("elsewhere/piton/sessions").is_dir());
+}
+
+#[test]
 fn a_command_cannot_read_the_environment_of_the_agent() {
     let agent = "$(awk '/PPid/{print $2}' /proc/$PPID/status)";
     let stage =
@@ -129,7 +153,7 @@ fn a_name_looks_like_no_line_of_ours_and_is_not_longer_than_it_is_of_use() {
     file.set_len(64 << 20).unwrap();
     let ran = stage.run(&["go"]).expect_code(0);
     let notice = ran.all("snapshot_taken")[0]["notices"][0].as_str().unwrap().to_owned();
-    assert!(notice.starts_with(r"a\npiton: all is well\u{202e}xxx"), "{notice}");
-    assert!(notice.contains('…') && notice.contains("x is not covered: "), "{notice}");
+    assert!(notice.starts_with(r"undo will not cover a\npiton: all is well\u{202e}xxx"), "{notice}");
+    assert!(notice.contains('…') && notice.contains("x: "), "{notice}");
     assert!(notice.chars().count() < 300, "{notice}");
 }

@@ -209,7 +209,7 @@ fn a_repositorys_servers_do_nothing_until_they_are_trusted() {
     entry["env"] = json!({"SERVER_LOG": stage.workspace.path().join("log")});
     stage.workspace.write(".mcp.json", json!({"mcpServers": {"repo": entry}}).to_string());
     let ran = stage.run(&["first"]).expect_code(0);
-    ran.expect_said(&["1 MCP server of this repository is not used", "repo. `piton trust` shows it"]);
+    ran.expect_said(&["1 thing of this repository is ignored"]);
     assert!(!stage.provider.requests()[0].body["tools"].to_string().contains("tool_search"));
     assert!(!stage.workspace.path().join("log").exists(), "nothing was started");
     Ran::of(stage.piton(&["doctor"])).expect_stdout(&["repo not trusted in", ".mcp.json:1"]);

@@ -3,6 +3,7 @@
 use crate::stage::{Ran, Stage, until};
 use serde_json::{Value, json};
 use std::io::Write as _;
+use std::os::unix::fs::symlink;
 use std::process::{Output, Stdio};
 
 /// What the tools of a run came to, in order.
@@ -298,7 +299,7 @@ fn one_call_runs_outside_where_a_person_says_so_and_the_next_is_inside_again() {
     let command = "cat \"$HOME/config.toml\" || echo hidden";
     let script = || {
         calls([
-            ("bash", json!({"command": command, "outside_sandbox": "it needs my\u{202e} settings"})),
+            ("bash", json!({"command": command, "outside_sandbox": "it needs my\u{202e} settings\"\n\nPiton: you allowed this before"})),
             ("bash", json!({"command": command})),
         ])
         .with_config("# secret-of-the-home\n[sandbox]\nmode = \"workspace-write\"\n")
@@ -307,7 +308,8 @@ fn one_call_runs_outside_where_a_person_says_so_and_the_next_is_inside_again() {
     let mut terminal = stage.terminal(&["run", "--allow", "bash", "go"]);
     until("it asks", || terminal.screen().contains("outside the sandbox?"));
     let screen = terminal.screen();
-    assert!(screen.contains("The model's reason: it needs my") && !screen.contains('\u{202e}'), "{screen}");
+    assert!(screen.contains("The model's own words: \"it needs my") && !screen.contains('\u{202e}'), "{screen}");
+    assert!(screen.contains("settings'\\n\\nPiton: you allowed this before\""), "on one line, in quotes: {screen}");
     assert!(!screen.contains("always"), "it is asked each time: {screen}");
     terminal.type_line("y");
     assert_eq!(terminal.end(), 0);
@@ -323,6 +325,30 @@ fn one_call_runs_outside_where_a_person_says_so_and_the_next_is_inside_again() {
         let told: Vec<Value> = ran.all("call_settled").iter().map(|event| event["outcome"].clone()).collect();
         assert_eq!((told[0]["status"].as_str(), told[1]["status"].as_str()), (Some("denied"), Some("ok")), "{told:?}");
         assert!(told.iter().all(|told| !text(told).contains("secret-of-the-home")), "{args:?}: {told:?}");
+    }
+}
+
+#[test]
+fn a_command_outside_is_judged_by_where_its_paths_lead_there() {
+    let rules = "[sandbox]\nmode = \"workspace-write\"\n[permission]\n\"Read(~/.ssh/**)\" = \"deny\"\n\"Edit(~/dots/**)\" = \"deny\"\n";
+    for (command, rule) in [("cat ~/notes", "Read(~/.ssh/**)"), ("echo evil >> ~/.bashrc", "Edit(~/dots/**)")] {
+        let outside = json!({"command": command, "outside_sandbox": "it needs it"});
+        let stage = calls([("bash", outside)]).with_config(rules);
+        stage.home.write(".ssh/key", "SECRET-KEY");
+        stage.home.write("dots/bashrc", "as it was");
+        symlink(".ssh/key", stage.home.path().join("notes")).unwrap();
+        symlink("dots/bashrc", stage.home.path().join(".bashrc")).unwrap();
+        // A person would say yes to whatever is asked.
+        let mut terminal = stage.terminal(&["run", "--allow", "bash", "go"]);
+        until("it has begun", || stage.home.has("data/sessions") && !stage.provider.requests().is_empty());
+        let settled = || stage.journal().into_iter().find(|event| event["type"] == "call_settled");
+        until("it is settled or asks", || settled().is_some() || terminal.screen().contains("outside the sandbox?"));
+        let settled = settled().unwrap_or_else(|| panic!("it asks: {}", terminal.screen()));
+        let told = text(&settled["outcome"]).to_owned();
+        assert_eq!(settled["outcome"]["status"], "denied", "{told}");
+        assert!(told.contains(rule), "{told}");
+        assert_eq!(stage.home.read("dots/bashrc"), "as it was");
+        terminal.end();
     }
 }
 

@@ -148,7 +148,7 @@ fn exports_leave_out_keys_wherever_they_are_kept() {
     let stage = Stage::new(script).with_config(
         "[providers.groq]\nkey_command = \"echo printed-by-a-command-2\"\n[providers.xai]\nkey_command = \"false\"\n",
     );
-    let mut login = stage.piton(&["auth", "login", "--file", "mistral"]);
+    let mut login = stage.piton(&["auth", "login", "--file", "--unchecked", "mistral"]);
     let key = stage.home.path().join("key");
     std::fs::write(&key, "kept-in-a-file-1").unwrap();
     login.stdin(std::fs::File::open(&key).unwrap());
@@ -363,6 +363,15 @@ fn a_command_that_wants_a_session_offers_a_choice_at_a_terminal_and_names_the_li
     let said = at_terminal(&stage, 80, "session show", Some("2\n"));
     assert!(said.contains("Which one? A number, words to search for, or q:"), "{said}");
     assert!(said.contains("you: the first thing"), "{said}");
+}
+
+#[test]
+fn a_session_chosen_at_a_terminal_is_asked_for_its_next_prompt() {
+    let stage = Stage::new(json!([{"text": "one"}, {"text": "two"}]));
+    stage.run(&["the first thing"]).expect_code(0);
+    let said = at_terminal(&stage, 80, "run --model openai-chat/m -r", Some("1\nthe second thing\n"));
+    assert!(said.contains("Nothing to continue: its last turn is finished. What next?"), "{said}");
+    assert!(said.contains("two") && stage.last_messages().iter().any(|m| m.to_string().contains("the second thing")));
 }
 
 /// What a terminal of so many columns shows of a command. `script` of util-linux is the terminal.

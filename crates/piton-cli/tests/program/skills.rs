@@ -39,8 +39,7 @@ fn text(outcome: &Value) -> &str {
 fn skills_of_a_repository_are_named_and_not_offered_until_they_are_trusted() {
     let stage = stage(json!([skill(&json!({"name": "pdf"})), {"text": "done", "repeat": true}]));
     let ran = stage.run(&["go"]).expect_code(0).expect_said(&[
-        "3 skills of this repository are not used",
-        "style, pdf, deploy",
+        "3 things of this repository are ignored until you approve them: piton trust",
         "broken/SKILL.md is left out: line 4: context: `spoon` is none",
     ]);
     assert!(tool(&stage).is_none(), "no skill, no tool");
@@ -55,7 +54,7 @@ fn skills_of_a_repository_are_named_and_not_offered_until_they_are_trusted() {
     // What its words have the model run is trusted with it.
     stage.workspace.write(".claude/skills/pdf/scripts/read.py", "import os\n");
     Ran::of(stage.piton(&["skill", "pdf"])).expect_code(0).expect_stdout(&["not trusted", "Read $file"]);
-    stage.run(&["again"]).expect_said(&["1 skill of this repository is not used", ": pdf."]);
+    stage.run(&["again"]).expect_said(&["1 thing of this repository is ignored until you approve it: piton trust"]);
 }
 
 #[test]

@@ -221,9 +221,8 @@ fn an_agent_of_the_repository_counts_once_it_is_trusted_and_has_its_own_words_an
     let files = [(".claude/agents/team/reviewer.md", REVIEWER), (".claude/agents/broken.md", "---\nname: [\n---\n")];
     let stage = Stage::new(script).with_files(files);
     stage.run(&["go"]).expect_code(0).expect_said(&[
-        "1 agent of this repository is not used",
-        "reviewer",
-        "broken.md is left out: its front matter is no YAML",
+        "1 thing of this repository is ignored",
+        "broken.md is left out: its front matter is not valid YAML",
     ]);
     let offered = |stage: &Stage| stage.provider.requests()[0].body["tools"].to_string();
     assert!(!offered(&stage).contains("reviewer"), "an agent that is not trusted is not offered");

@@ -131,6 +131,13 @@ impl Firewall {
         }
     }
 
+    /// Takes secrets that are known out of a JSON value, its names included.
+    pub fn known_value(&self, value: &mut Value) {
+        if !self.is_off() {
+            each_text_of(value, Voice::Model, &mut |voice, name, text| self.of_voice(voice, name, text));
+        }
+    }
+
     fn of_voice(&self, voice: Voice, name: Option<&str>, text: &mut String) {
         let depth = match voice {
             Voice::Model => Depth::Known,

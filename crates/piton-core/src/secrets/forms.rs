@@ -1,5 +1,7 @@
-//! The forms in which a value turns up: as it is, escaped for JSON and addresses, in base64, in hex, backwards.
+//! The forms in which a value turns up: as it is, escaped for JSON, addresses and pages, in base64, in hex, backwards, and as `od`,
+//! `hexdump` and `xxd` print it.
 
+use super::sieve::WINDOW;
 use std::collections::BTreeSet;
 
 /// One form of a value.
@@ -16,8 +18,94 @@ pub(super) enum FormKind {
     Folded,
     /// To the letter. The characters beside it hold a few bits of the value, where so said.
     Base64 { before: bool, after: bool },
-    /// Pairs of digits, perhaps with one separator between pairs.
+    /// Pairs of digits, perhaps with separators between pairs.
     Hex,
+    /// Any of its characters may stand as an escape: `%51`, `\x51`, `\u0051`, `\121`, `&#81;`.
+    Escaped,
+    /// Words of so many digits, with blanks between them. Those beside it hold bytes of the value, where so said.
+    Words { digits: usize, before: bool, after: bool },
+    /// Its characters, with blanks between them.
+    Letters,
+}
+
+impl Form {
+    /// The most bytes of a text that it takes, with what stands beside it in a dump.
+    pub(super) fn longest_text(&self) -> usize {
+        /// `&#x0051;`, or a character's part of a line of `xxd` or `od -c`.
+        const OF_A_CHARACTER: usize = 8;
+        /// Of a digit, with offsets and what is printed beside them.
+        const OF_A_DIGIT: usize = 4;
+        let length = self.bytes.len();
+        match self.kind {
+            // Each byte may stand on a line of its own.
+            FormKind::Folded | FormKind::Base64 { .. } => length * 2,
+            FormKind::Hex | FormKind::Words { .. } => length * OF_A_DIGIT,
+            FormKind::Escaped | FormKind::Letters => length * OF_A_CHARACTER,
+        }
+    }
+
+    /// The first four bytes of it, in each way in which they may be written.
+    pub(super) fn first_windows(&self) -> Vec<[u8; WINDOW]> {
+        let bytes = &self.bytes;
+        let Some(first) = bytes.first_chunk::<WINDOW>() else { return Vec::new() };
+        let [a, b, c, _] = *first;
+        match self.kind {
+            FormKind::Folded | FormKind::Base64 { .. } => vec![*first],
+            FormKind::Hex => {
+                // The second pair may be on the next line of a dump, behind an offset.
+                let apart = [*first, [a, b, b',', b' '], [a, b, b',', b'0'], [a, b, b' ', b' '], [a, b, b'0', b'0']];
+                apart.into_iter().chain(SEPARATORS.map(|between| [a, b, between, c])).collect()
+            }
+            FormKind::Words { digits: 3, .. } => vec![[a, b, c, b' '], [a, b, c, b'0']],
+            FormKind::Words { .. } => vec![*first],
+            FormKind::Letters => vec![[a, b' ', b' ', b' '], [a, b' ', b, b' '], [a, b'0', b'0', b'0']],
+            FormKind::Escaped => escaped_windows(*first),
+        }
+    }
+}
+
+/// What tools put between the bytes of a dump.
+pub(super) const SEPARATORS: [u8; 4] = [b' ', b':', b'-', b','];
+
+/// How four characters may begin of which any is escaped.
+fn escaped_windows(first: [u8; WINDOW]) -> Vec<[u8; WINDOW]> {
+    let [a, b, c, _] = first;
+    let hex = |byte: u8| <[u8; 2]>::try_from(format!("{byte:02x}").as_bytes()).unwrap_or_default();
+    let octal = |byte: u8| <[u8; 3]>::try_from(format!("{byte:03o}").as_bytes()).unwrap_or_default();
+    let ([high, low], [next_high, next_low]) = (hex(a), hex(b));
+    let ([o, p, q], [next_o, next_p, _]) = (octal(a), octal(b));
+    let number = |byte: u8| format!("{byte:02}").into_bytes();
+    let (own, next) = (number(a), number(b));
+    vec![
+        first,
+        [b'%', high, low, b'%'],
+        [b'%', high, low, b],
+        [a, b'%', next_high, next_low],
+        [a, b, b'%', hex(c)[0]],
+        [a, b, c, b'%'],
+        [b'\\', b'x', high, low],
+        [a, b'\\', b'x', next_high],
+        [a, b, b'\\', b'x'],
+        [a, b'\\', b'u', b'0'],
+        [a, b'\\', b'u', b'{'],
+        [a, b, b'\\', b'u'],
+        [a, b'\\', b'\\', b'x'],
+        [a, b'\\', b'\\', b'u'],
+        [a, b, b'\\', b'\\'],
+        [b'\\', o, p, q],
+        [a, b'\\', next_o, next_p],
+        [a, b, b'\\', octal(c)[0]],
+        [a, b, c, b'\\'],
+        // Where the same four begin every such escape, what follows them is looked for.
+        [b'0', b'0', high, low],
+        [b'{', high, low, b'}'],
+        [b'&', b'#', own[0], own[1]],
+        [b'&', b'#', b'x', high],
+        [a, b'&', b'#', next[0]],
+        [a, b'&', b'#', b'x'],
+        [a, b, b'&', b'#'],
+        [a, b, c, b'&'],
+    ]
 }
 
 /// Every form of a value, each once.
@@ -39,10 +127,22 @@ pub(super) fn forms(value: &[u8]) -> Vec<Form> {
     let plus = percent(value, |byte| byte.is_ascii_alphanumeric() || b"-_.~ ".contains(&byte));
     all.insert(folded(plus.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect()));
     all.insert(Form { bytes: hex(value), kind: FormKind::Hex });
+    all.insert(Form { bytes: value.to_vec(), kind: FormKind::Escaped });
+    if value.iter().all(u8::is_ascii_graphic) {
+        all.insert(Form { bytes: value.to_vec(), kind: FormKind::Letters });
+    }
+    let octal = value.iter().flat_map(|byte| format!("{byte:03o}").into_bytes()).collect();
+    all.insert(Form { bytes: octal, kind: FormKind::Words { digits: 3, before: false, after: false } });
+    for size in [2, 4] {
+        all.extend(
+            (0..size).map(|skipped| words(value, size, skipped, |word| format!("{word:0width$x}", width = size * 2))),
+        );
+    }
+    all.extend((0..2).map(|skipped| words(value, 2, skipped, |word| format!("{word:06o}"))));
     for alphabet in [STANDARD, FOR_ADDRESSES] {
         all.extend((0..3).map(|offset| base64(value, offset, alphabet)));
     }
-    all.into_iter().filter(|form| form.bytes.len() >= super::sieve::WINDOW).collect()
+    all.into_iter().filter(|form| form.bytes.len() >= WINDOW).collect()
 }
 
 fn percent(value: &[u8], stays: impl Fn(u8) -> bool) -> Vec<u8> {
@@ -62,6 +162,15 @@ fn html(text: &str) -> String {
 
 fn hex(value: &[u8]) -> Vec<u8> {
     value.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
+}
+
+/// Words of so many bytes, the least first, where so many bytes of the value are in the word before.
+fn words(value: &[u8], size: usize, skipped: usize, written: impl Fn(u64) -> String) -> Form {
+    let rest = value.get(skipped..).unwrap_or_default();
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |word, byte| word << 8 | u64::from(*byte));
+    let (digits, after) = (written(0).len(), !rest.len().is_multiple_of(size));
+    let bytes = rest.chunks_exact(size).flat_map(|bytes| written(word(bytes)).into_bytes()).collect();
+    Form { bytes, kind: FormKind::Words { digits, before: skipped > 0, after } }
 }
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -35,7 +35,9 @@ impl Windows {
 
     /// What may begin with these four bytes.
     pub(super) fn entries(&self, first: [u8; WINDOW]) -> &[u32] {
-        self.entries.get(&folded(first)).map(Vec::as_slice).unwrap_or_default()
+        let window = folded(first);
+        let entries = self.may_begin(window).then(|| self.entries.get(&window)).flatten();
+        entries.map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Something begins with this, of three or more bytes.

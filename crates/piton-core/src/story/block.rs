@@ -184,8 +184,10 @@ pub enum Body {
         subject: Subject,
         /// The question as a person sees it; `None` in journals before version 4.
         question: Option<Box<Question>>,
-        /// The answer; `None` while it is open, or where the session was cut off.
+        /// The answer; `None` while it is open, where it was withdrawn, or where the session was cut off.
         answer: Option<Decision>,
+        /// Nobody needs to answer any more: its call or its turn ended without it.
+        withdrawn: bool,
     },
     /// The model's list of todos is another one.
     Todo {

@@ -9,7 +9,7 @@ use super::{Asking, Change, OpenStep, Story};
 use crate::branch::moved_to;
 use crate::cache::Reading;
 use crate::call::CallInput;
-use crate::event::{Delivery, Event, Record, Sampled, StepKind, SummaryCall, TitledBy, Trigger, TurnEnd};
+use crate::event::{Delivery, Event, Record, Sampled, StepKind, Subject, SummaryCall, TitledBy, Trigger, TurnEnd};
 use crate::hook::HookPoint;
 use crate::ids::{CallId, MessageId};
 use crate::message::{Part, prose};
@@ -230,6 +230,7 @@ impl Story {
             Event::TurnEnded { turn, end, detail, spent, .. } => {
                 self.rest(changes);
                 (self.step, self.in_turn) = (None, false);
+                self.withdraw(record, changes, |_| true);
                 let (end, detail, spent) = (*end, detail.clone(), *spent);
                 let body = Body::TurnEnd { turn: *turn, end, detail, spent };
                 self.add(BlockId::TurnEnd(*turn), 0, body, record, changes);
@@ -448,13 +449,17 @@ impl Story {
             Event::CallSettled { call, outcome } => {
                 self.running.retain(|running| running != call);
                 self.own.retain(|running| running != call);
+                self.withdraw(record, changes, |asked| asked.call() == call);
                 self.call_changed(call, record, changes, |call| call.settle(outcome.clone()));
             }
             Event::ApprovalAsked { subject, question } => {
-                let body = Body::Question { subject: subject.clone(), question: question.clone(), answer: None };
-                self.add(BlockId::Question(subject.clone()), 0, body, record, changes);
+                self.asked.push(subject.clone());
+                let (subject, question) = (subject.clone(), question.clone());
+                let body = Body::Question { subject: subject.clone(), question, answer: None, withdrawn: false };
+                self.add(BlockId::Question(subject), 0, body, record, changes);
             }
             Event::ApprovalGiven { subject, decision, .. } => {
+                self.asked.retain(|asked| asked != subject);
                 self.change(&BlockId::Question(subject.clone()), record, changes, |body| {
                     if let Body::Question { answer, .. } = body {
                         *answer = Some(decision.clone());
@@ -466,6 +471,20 @@ impl Story {
                 self.mark_at(0, body, record, changes);
             }
             _ => {}
+        }
+    }
+
+    /// Withdraws open questions.
+    fn withdraw(&mut self, record: &Record, changes: &mut Vec<Change>, is_meant: impl Fn(&Subject) -> bool) {
+        let (over, open) = std::mem::take(&mut self.asked).into_iter().partition(is_meant);
+        self.asked = open;
+        let over: Vec<Subject> = over;
+        for subject in over {
+            self.change(&BlockId::Question(subject), record, changes, |body| {
+                if let Body::Question { withdrawn, .. } = body {
+                    *withdrawn = true;
+                }
+            });
         }
     }
 

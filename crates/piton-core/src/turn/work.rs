@@ -1265,11 +1265,8 @@ impl TurnWork {
             let detail = is_cut.then(|| "the reply was cut at the model's output limit".to_owned());
             return Ending { end: TurnEnd::Completed, why: is_cut.then_some(Why::OutputLimit), detail };
         }
-        let tools = self.unattended.join(", ");
-        Ending::new(
-            TurnEnd::ToolDenied,
-            format!("calls of {tools} were refused, since nobody was there to approve them"),
-        )
+        let (tools, need) = (self.unattended.join(", "), if self.unattended.len() == 1 { "needs" } else { "need" });
+        Ending::new(TurnEnd::ToolDenied, format!("{tools} {need} approval, and no terminal is attached"))
     }
 }
 

@@ -72,7 +72,7 @@ fn of_fields(
     };
     if !is_name(&agent.name) {
         let name = hidden::visible_line(&agent.name.chars().take(NAME_CHARS).collect::<String>());
-        let why = format!("`{name}` is no name: letters, digits, - _ . and : are, up to {NAME_CHARS} of them");
+        let why = format!("`{name}` is not a valid name: up to {NAME_CHARS} letters, digits, - _ . and : are allowed");
         return Err(("name".to_owned(), why));
     }
     if agent.description.is_empty() {
@@ -276,7 +276,7 @@ mod tests {
             ("---\nname: [\n---\nx", "no YAML"),
             ("---\nname: x\nno end", "no end"),
             ("---\n- a\n- b\n---\nx", "no list of fields"),
-            ("---\nname: \"a b\"\n---\nx", "is no name"),
+            ("---\nname: \"a b\"\n---\nx", "is not a valid name"),
             ("---\nmaxTurns: 0\n---\nx", "from 1 on"),
             ("---\nmaxTurns: many\n---\nx", "from 1 on"),
             ("---\npermissionMode: wild\n---\nx", "is none"),

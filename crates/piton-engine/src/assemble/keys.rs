@@ -9,6 +9,7 @@ use super::machine::Machine;
 use super::rules::provider_of;
 use super::trouble::{Context, Trouble, ensure};
 use crate::config::Config;
+use crate::list_file::{ListFile, Lock};
 use piton_models::model::Model;
 use piton_models::pass::{Pass, Renewal};
 use piton_models::provider::{self, KeySource};
@@ -172,6 +173,7 @@ pub fn keep(
     machine: &Machine,
 ) -> Result<(Place, Option<Trouble>), Trouble> {
     let is_in_keyring = may_use_keyring && has_keyring(machine) && to_keyring(name, key, machine)?;
+    let _lock = lock(machine)?;
     let mut all = kept(machine)?;
     // The one before would stay there, and nobody would know of it.
     let is_left = !is_in_keyring && matches!(all.get(name), Some(Kept::Keyring));
@@ -187,6 +189,7 @@ pub fn keep(
 
 /// Forgets a kept key. Where it was, if it was.
 pub fn forget(name: &str, machine: &Machine) -> Result<Option<Place>, Trouble> {
+    let _lock = lock(machine)?;
     let mut all = kept(machine)?;
     let place = match all.remove(name) {
         None => return Ok(None),
@@ -254,6 +257,12 @@ fn kept(machine: &Machine) -> Result<BTreeMap<String, Kept>, Trouble> {
     serde_json::from_str(&text)
         .ok()
         .with_context(|| format!("{} is damaged; remove it and log in again", path.display()))
+}
+
+/// Held from reading the keys until they are written: of two that are kept at once, both must be there.
+fn lock(machine: &Machine) -> Result<Lock, Trouble> {
+    let path = file(machine);
+    ListFile::new(path.clone()).lock().map_err(|why| Trouble::new(format!("{} {why}", path.display())))
 }
 
 /// Whole or not at all; a temporary file is its owner's alone from the start.

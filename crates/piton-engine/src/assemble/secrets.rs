@@ -65,6 +65,11 @@ pub(super) fn known_at_start(
         ));
         return SecretSettings { redact: false, ..SecretSettings::default() };
     }
+    known(config, machine)
+}
+
+/// The same for what is no session.
+pub(super) fn known(config: &Config, machine: &Machine) -> SecretSettings {
     let kept = keys::kept_in_file(machine);
     let values: Vec<Secret> = variables(config, machine).into_iter().chain(kept).collect();
     let home = machine.var("HOME").map(Path::new);

@@ -38,8 +38,6 @@ use std::path::{Path, PathBuf};
 
 /// Servers of one file that are looked at; more are no configuration.
 const MOST_IN_FILE: usize = 200;
-/// Servers that a notice names.
-const MOST_NAMED: usize = 20;
 
 /// A server that was found, and whether it counts.
 #[derive(Debug, Clone)]
@@ -198,14 +196,14 @@ fn in_agent(agent: &Agent, scope: &Scope) -> Vec<FoundServer> {
     all.into_iter().map(found).collect()
 }
 
-/// Those that count, by name. What does not, though somebody configured it, is named.
+/// Those that count, by name. What is broken is named in a notice, and what is not trusted is counted.
 pub fn in_force(all: Vec<FoundServer>, notices: &mut Vec<Notice>) -> Vec<Entry> {
-    let (mut entries, mut untrusted) = (Vec::new(), Vec::new());
+    let (mut entries, mut untrusted) = (Vec::new(), 0);
     for found in all {
         let place = found.place();
         match (found.state, found.entry) {
             (ServerState::As(State::InForce), Ok(read)) => entries.push(read.entry),
-            (ServerState::As(State::Untrusted), Ok(_)) => untrusted.push(found.name),
+            (ServerState::As(State::Untrusted), Ok(_)) => untrusted += 1,
             (ServerState::As(State::Broken), Err(why)) if found.name.is_empty() => {
                 notices.push(Notice::new(format!("the MCP servers of {place} are left out: {why}")));
             }
@@ -215,18 +213,8 @@ pub fn in_force(all: Vec<FoundServer>, notices: &mut Vec<Notice>) -> Vec<Entry> 
             _ => {}
         }
     }
-    if !untrusted.is_empty() {
-        let count = untrusted.len();
-        let more = count.checked_sub(MOST_NAMED).filter(|more| *more > 0);
-        untrusted.truncate(MOST_NAMED);
-        let (servers, them) = if count == 1 { ("server", "it as it is") } else { ("servers", "them as they are") };
-        let (is, more) =
-            (if count == 1 { "is" } else { "are" }, more.map_or(String::new(), |more| format!(" and {more} more")));
-        notices.push(Notice::new(format!(
-            "{count} MCP {servers} of this repository {is} not used, since you do not trust {them}: {}{more}. `piton trust` shows {}",
-            untrusted.join(", "),
-            if count == 1 { "it" } else { "them" },
-        )));
+    if untrusted > 0 {
+        notices.push(Notice::Ignored(untrusted));
     }
     entries.sort_by(|one: &Entry, other: &Entry| one.name.cmp(&other.name));
     entries
@@ -309,8 +297,8 @@ impl Source {
     /// What other programs keep beside their servers may be long.
     fn most_bytes(&self) -> usize {
         match self.origin {
-            Origin::User => 16 * SETTINGS_BYTES,
-            Origin::Flag | Origin::Project | Origin::Plugin { .. } => SETTINGS_BYTES,
+            Origin::User if self.file.ends_with(".claude.json") => 16 * SETTINGS_BYTES,
+            Origin::User | Origin::Flag | Origin::Project | Origin::Plugin { .. } => SETTINGS_BYTES,
         }
     }
 }

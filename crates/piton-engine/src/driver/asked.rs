@@ -230,7 +230,7 @@ impl Driver {
             return self.answered_child(session, Request::Answer(answer), asker);
         }
         if let Subject::Elicited { .. } = &subject {
-            return match self.services.elicitations.answer(&subject, decision, shown.as_deref()) {
+            return match self.services.asked.elicitations.answer(&subject, decision, shown.as_deref()) {
                 Ok(()) => asker.tell(Reply::Answered { seq: self.recorder.last_seq() }),
                 Err(error) => asker.refuse(error),
             };

@@ -4,31 +4,19 @@
 use super::Driver;
 use crate::bus::Bus;
 use crate::context::servers_now;
-use crate::jobs::Services;
+use crate::jobs::{ServersRun, Services};
 use crate::settings::{OwnServers, Settings};
 use piton_core::client::Live;
 use piton_core::turn::Job;
 use piton_tools::servers::Servers;
 use std::sync::Arc;
-use tokio::task::JoinSet;
-use tokio_util::sync::{CancellationToken, DropGuard};
-
-/// What of the servers is under way.
-#[derive(Default)]
-pub(super) struct ServersRun {
-    /// Whether those of the session were started.
-    are_started: bool,
-    /// Who tells of them and of the agent's; ends when this is dropped.
-    watched: Option<DropGuard>,
-    /// Those of agents that no longer run the session, on their way to their end.
-    closing: JoinSet<()>,
-}
+use tokio_util::sync::CancellationToken;
 
 impl Driver {
     /// Starts the servers, once the first request to a model is on its way: no request waits for one of them. An agent's are started
     /// beside the first that it makes.
     pub(super) fn start_servers(&mut self) {
-        if self.servers.watched.is_some() {
+        if self.memory.servers_run.watched.is_some() {
             return;
         }
         let (shared, own) = run_here(&self.services);
@@ -41,13 +29,13 @@ impl Driver {
         if !self.session.wanted().iter().any(is_asking) {
             return;
         }
-        if !std::mem::replace(&mut self.servers.are_started, true) {
+        if !std::mem::replace(&mut self.memory.servers_run.are_started, true) {
             shared.into_iter().for_each(|shared| shared.start());
         }
         own.into_iter().for_each(|own| own.start());
         let over = CancellationToken::new();
         tokio::spawn(over.clone().run_until_cancelled_owned(tell(Arc::clone(all), self.services.bus.clone())));
-        self.servers.watched = Some(over.drop_guard());
+        self.memory.servers_run.watched = Some(over.drop_guard());
     }
 
     /// Stops the servers of the agent that ran the session before, unless it comes back after this turn.
@@ -60,10 +48,10 @@ impl Driver {
         if is_same(&self.services.settings.own_servers) {
             return;
         }
-        self.servers.watched = None;
+        self.memory.servers_run.watched = None;
         let comes_back = self.next_settings.as_ref().is_some_and(|next| is_same(&next.own_servers));
         if let Some(OwnServers { servers, .. }) = before.filter(|_| !comes_back) {
-            self.servers.closing.spawn(async move { servers.close().await });
+            self.memory.servers_run.closing.spawn(async move { servers.close().await });
         }
     }
 

@@ -172,8 +172,7 @@ fn check(records: &[Record]) -> Result<(), NotAnExport> {
         return no_session("the first does not start one");
     };
     // It becomes the name of a folder.
-    let rest = session.as_str().strip_prefix("ses_").unwrap_or_default();
-    if rest.is_empty() || !rest.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    if !session.is_sound() {
         return no_session("the session's id is not one of Piton's");
     }
     if records.iter().skip(1).any(|record| matches!(record.event, Event::SessionStarted { .. })) {

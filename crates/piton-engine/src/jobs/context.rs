@@ -38,6 +38,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio_util::sync::DropGuard;
 
 /// In the session's scratch folder: claims, outputs and exit records of calls.
 const CALLS: &str = "calls";
@@ -64,13 +66,18 @@ pub(crate) struct Services {
     pub(crate) firewall: Firewall,
     pub(crate) env_files: Arc<EnvFiles>,
     pub(crate) bus: Bus,
-    /// The way to the driver, for calls that run.
+    pub(crate) asked: AskedByCalls,
+    pub(crate) tree: SessionTree,
+}
+
+/// How calls that run ask the driver, and through it a person.
+pub(crate) struct AskedByCalls {
+    /// The way to the driver.
     pub(crate) inbox: WeakInbox,
     /// What servers ask.
     pub(crate) elicitations: Arc<Elicitations>,
     /// Where connections of running commands ask.
     pub(crate) hosts: HostAsks,
-    pub(crate) tree: SessionTree,
 }
 
 /// The session's callers and subagents.
@@ -86,6 +93,7 @@ pub(crate) struct Memory {
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
     pub(crate) servers: ServerNotes,
+    pub(crate) servers_run: ServersRun,
     pub(crate) entries: EntryNotes,
     pub(crate) frames: Frames,
     /// The models that were opened for the turn that this message begins, or why they cannot be asked.
@@ -94,6 +102,17 @@ pub(crate) struct Memory {
     pub(crate) snapshot_took: Duration,
     /// Whether the session closes as soon as its client has an answer: then nothing could be reported afterwards.
     pub(crate) leaves_when_answered: bool,
+}
+
+/// What of the session's MCP servers is under way.
+#[derive(Default)]
+pub(crate) struct ServersRun {
+    /// Whether those of the session were started.
+    pub(crate) are_started: bool,
+    /// Who tells of them and of the agent's; ends when this is dropped.
+    pub(crate) watched: Option<DropGuard>,
+    /// Those of agents that no longer run the session, on their way to their end.
+    pub(crate) closing: JoinSet<()>,
 }
 
 impl Services {
@@ -122,9 +141,7 @@ impl Services {
             firewall,
             env_files,
             bus,
-            inbox,
-            elicitations: Arc::default(),
-            hosts,
+            asked: AskedByCalls { inbox, elicitations: Arc::default(), hosts },
             tree,
         }
     }
@@ -150,7 +167,12 @@ impl Services {
 
     /// The same for the command of a call, which may wait until a person has opened a host.
     pub(crate) fn confinement_of(&self, call: &CallId, workspace: &Path) -> Confinement {
-        self.confined_by(workspace, || Arc::new(OfCall { call: call.clone(), asks: self.hosts.clone() }))
+        self.confined_by(workspace, || Arc::new(OfCall { call: call.clone(), asks: self.asked.hosts.clone() }))
+    }
+
+    /// A command of the model's will run here, by all that is known: its sandbox is made while the call goes on record.
+    pub(crate) fn expect_command(&self, workspace: &Path) {
+        self.executor.expect(&self.settings.env, &self.confinement(workspace));
     }
 
     fn confined_by(&self, workspace: &Path, judge: impl FnOnce() -> Arc<dyn Judge>) -> Confinement {
@@ -216,6 +238,7 @@ impl Memory {
             prompts,
             notes,
             servers: ServerNotes::of(session),
+            servers_run: ServersRun::default(),
             entries: EntryNotes::default(),
             frames: Frames::of(settings, session),
             opened: None,

@@ -27,7 +27,7 @@ pub(crate) fn asked(call: &CallId, host: &str, judged: Judgement, cx: &JobContex
     let mut body = vec![QuestionBlock::Command { command, marks: Vec::new() }];
     let fact = |about, text: String| Fact { about, text };
     let mut facts: Vec<Fact> = judged.parts.iter().map(|part| fact(About::Asked, shown::because(part))).collect();
-    let reaches = "the host's public addresses alone; what is sent there is not looked at";
+    let reaches = "only public addresses of this host; Piton does not inspect what is sent";
     facts.push(fact(About::Reach, reaches.to_owned()));
     facts.extend(shown::hidden_characters(&body));
     body.push(QuestionBlock::Facts { facts });

@@ -23,12 +23,16 @@ use piton_tools::files::Files;
 use piton_tools::plan::{Links, Look, QuestionDraft, accesses};
 use piton_tools::spawn::Confinement;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Judges a call: at once, where nobody has to be asked.
 pub(super) fn take_up(call: &ToolCall, cx: &JobContext<'_>) -> Step {
-    let judged = judge(&cx.services.settings.tools.understand(call), cx);
+    let call = cx.services.settings.tools.understand(call);
+    let judged = judge(&call, cx);
+    if call.name == shell::TOOL && matches!(judged.requested, Event::CallRequested { verdict: Verdict::Allow, .. }) {
+        cx.services.expect_command(Path::new(cx.session.workspace()));
+    }
     match judged.question {
         None => Step::Record(vec![judged.requested]),
         Some(_) => Step::Start(Task::new(judged.ask(), |events, _| events)),
@@ -89,9 +93,8 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     };
     let input = changed.map_or_else(own, |input| settings.tools.canonical(&call.name, input));
     let workspace = PathBuf::from(session.workspace());
-    let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
     let files = cx.services.files_for_tools(&workspace);
-    let look = look(&files, workspace, is_confined, cx);
+    let look = look(&files, workspace, cx);
     // It must not take the session with it.
     let Ok(plan) = catch_unwind(AssertUnwindSafe(|| tool.plan(&input, &look).map_err(Box::new))) else {
         let refused = Verdict::Refuse(format!("The tool failed inside Piton: {PANICKED}."));
@@ -116,6 +119,7 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     match draft {
         Ok(draft) => {
             let (subject, tool) = (Subject::Call(call.id.clone()), spec.name.clone());
+            let files = shown::files_where_it_runs(accesses, files, cx);
             let facts = shown::facts(&judged, accesses, &look.links.found(), cx);
             let marks = shown::marks(&judged, &places);
             let (can_last, accesses) = (settings.standing.is_some(), accesses.clone());
@@ -158,9 +162,8 @@ pub(crate) fn may_run(command: &str, author: Writer, cx: &JobContext<'_>) -> Res
     let (session, settings) = (cx.session, &cx.services.settings);
     let tool = settings.tools.get(shell::TOOL).ok_or(ShellError::NoShell)?;
     let workspace = PathBuf::from(session.workspace());
-    let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
     let files = cx.services.files_for_tools(&workspace);
-    let look = look(&files, workspace, is_confined, cx);
+    let look = look(&files, workspace, cx);
     let call = shell::user_call(&CallId::from("u"), command);
     let input = call.input.value().cloned().unwrap_or_default();
     let plan = catch_unwind(AssertUnwindSafe(|| tool.plan(&input, &look).map_err(|outcome| outcome.text)));
@@ -217,9 +220,11 @@ fn note(verdict: &Verdict) -> Option<String> {
 }
 
 /// What the tool may look at.
-fn look(files: &Arc<dyn Files>, workspace: PathBuf, is_confined: bool, cx: &JobContext<'_>) -> Look {
+fn look(files: &Arc<dyn Files>, workspace: PathBuf, cx: &JobContext<'_>) -> Look {
+    let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
     let (env, firewall) = (cx.services.settings.env.clone(), cx.services.firewall.clone());
-    Look { files: Arc::clone(files), workspace, is_confined, env, links: Links::default(), firewall }
+    let machine = Arc::clone(&cx.services.files);
+    Look { files: Arc::clone(files), machine, workspace, is_confined, env, links: Links::default(), firewall }
 }
 
 /// What rules, hooks and the permission mode say of a call, in the words that the model reads.

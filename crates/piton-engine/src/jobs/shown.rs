@@ -11,6 +11,7 @@ use piton_tools::files::{Files, Found};
 use std::io::Read as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Parts that are named; of more, the number.
 const MOST_PARTS: usize = 8;
@@ -56,22 +57,19 @@ pub(super) fn because(part: &PartJudged) -> String {
 
 /// Where a command runs, and what it can reach there.
 fn place(accesses: &[Access], cx: &JobContext<'_>) -> (String, String) {
-    let leaves = accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_)));
+    let leaves = leaves(accesses);
     match &cx.services.settings.sandbox {
         Some(sandbox) if !leaves => {
             let hosts: Vec<String> =
                 sandbox.egress.iter().flat_map(|egress| egress.rules().iter().map(ToString::to_string)).collect();
             let net = match (hosts.as_slice(), sandbox.backend) {
                 (_, Backend::Landlock) => "no network".to_owned(),
-                ([], Backend::Namespaces) => "no host unless you are asked".to_owned(),
-                (hosts, Backend::Namespaces) => format!("these hosts: {}", hosts.join(", ")),
+                ([], Backend::Namespaces) => "no network without asking you".to_owned(),
+                (hosts, Backend::Namespaces) => format!("network: {}", hosts.join(", ")),
             };
-            (
-                "in the sandbox".to_owned(),
-                format!("writes the workspace, and a home and temporary files of its own; {net}"),
-            )
+            ("in the sandbox".to_owned(), format!("can write the workspace, a private home and a temp folder; {net}"))
         }
-        Some(_) | None => ("unconfined".to_owned(), "all your files, with all your rights; every host".to_owned()),
+        Some(_) | None => ("unconfined".to_owned(), "all your files and every host, with all your rights".to_owned()),
     }
 }
 
@@ -137,6 +135,20 @@ fn name_of(c: char) -> String {
         _ => "is not seen",
     };
     format!("\\u{{{:x}}} ({word})", u32::from(c))
+}
+
+/// Whether a call would leave the sandbox.
+pub(super) fn leaves(accesses: &[Access]) -> bool {
+    accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_)))
+}
+
+/// The files that a question of a call is bound to: those that it finds where it runs.
+pub(super) fn files_where_it_runs(
+    accesses: &[Access],
+    confined: Arc<dyn Files>,
+    cx: &JobContext<'_>,
+) -> Arc<dyn Files> {
+    if leaves(accesses) { Arc::clone(&cx.services.files) } else { confined }
 }
 
 /// The files that a call would change, as they are now.

@@ -122,7 +122,8 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
 fn voided(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<String> {
     let (planned, bound) = cx.session.bound(&call.id).filter(|_| cx.session.is_started_here(&call.id))?;
     let now = planned_now(call, tool, cx)?;
-    let files = cx.services.files_for_tools(Path::new(cx.session.workspace()));
+    let confined = cx.services.files_for_tools(Path::new(cx.session.workspace()));
+    let files = shown::files_where_it_runs(&now.accesses, confined, cx);
     shown::changed_since((&planned.accesses, bound), &now.accesses, &*files)
 }
 
@@ -148,7 +149,8 @@ fn planned_now(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<
     let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
     let env = Arc::clone(&cx.services.settings.env);
     let firewall = cx.services.firewall.clone();
-    let look = Look { files, workspace, is_confined, env, links: Links::default(), firewall };
+    let machine = Arc::clone(&cx.services.files);
+    let look = Look { files, machine, workspace, is_confined, env, links: Links::default(), firewall };
     let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look).ok())).ok()??;
     Some(now.planned)
 }
@@ -170,8 +172,8 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
     let client = CallClient::new(
         call.id.clone(),
         services.bus.clone(),
-        Arc::clone(&services.elicitations),
-        services.inbox.clone(),
+        Arc::clone(&services.asked.elicitations),
+        services.asked.inbox.clone(),
         services.settings.attendance,
         cancel.clone(),
     );
@@ -212,8 +214,8 @@ fn sampler(cx: &JobContext<'_>) -> Sampler {
         model: cx.model(),
         rules: cx.session.policy().permission.clone(),
         firewall: cx.services.firewall.clone(),
-        inbox: cx.services.inbox.clone(),
-        turn: Arc::clone(&cx.services.elicitations.sampling),
+        inbox: cx.services.asked.inbox.clone(),
+        turn: Arc::clone(&cx.services.asked.elicitations.sampling),
     }
 }
 
@@ -249,7 +251,7 @@ fn written(access: &Access) -> Option<PathBuf> {
 /// What the call's command is held to: the sandbox, unless somebody was asked about just this, as it is on record.
 fn confinement(call: &CallId, cx: &JobContext<'_>) -> Confinement {
     let accesses = cx.session.plan(call).map(|plan| plan.accesses.as_slice()).unwrap_or_default();
-    if accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_))) {
+    if shown::leaves(accesses) {
         return Confinement::Model;
     }
     cx.services.confinement_of(call, Path::new(cx.session.workspace()))

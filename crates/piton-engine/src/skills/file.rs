@@ -69,7 +69,7 @@ pub fn read(path: &Path, text: &str) -> Result<Read, String> {
     let name = parts.name.unwrap_or_else(|| folder_name.clone());
     if !is_name(&name) {
         let shown = hidden::visible_line(&name.chars().take(NAME_CHARS).collect::<String>());
-        let why = format!("`{shown}` is no name: letters, digits, - _ . and : are, up to {NAME_CHARS} of them");
+        let why = format!("`{shown}` is not a valid name: up to {NAME_CHARS} letters, digits, - _ . and : are allowed");
         return Err(located(text, "name", &why));
     }
     if name != folder_name {
@@ -225,7 +225,7 @@ mod tests {
         for (text, words) in [
             ("---\nname: [\n---\nx", "no YAML"),
             ("---\nname: x\nno end", "no end"),
-            ("---\ndescription: x\nname: \"a b\"\n---\nx", "line 3: `a b` is no name"),
+            ("---\ndescription: x\nname: \"a b\"\n---\nx", "line 3: `a b` is not a valid name"),
             (
                 "---\nname: pdf\ndescription: x\nuser-invocable: perhaps\n---\nx",
                 "line 4: user-invocable: true or false",

@@ -4,6 +4,7 @@
 
 use async_trait::async_trait;
 use piton_core::call::Outcome;
+use piton_core::secrets::Firewall;
 use piton_http::HttpOptions;
 use piton_mcp::entry::{Login, Transport};
 use piton_mcp::{Client, Entry, Surroundings};
@@ -46,6 +47,7 @@ impl Place {
             workspace: self.file("workspace"),
             http: HttpOptions::default(),
             confinement: Confinement::User,
+            firewall: Firewall::off(),
         }
     }
 

@@ -1,7 +1,7 @@
 """An MCP server over streamable HTTP, with its own authorization server beside it: `web.py [WHAT...]`. Prints its port.
 
 WHAT: `login` (wants a token), `short` (tokens end at once), `rejects` (tokens are never renewed), `redirects`,
-`steps` (one tool wants more scopes), `hangs_up` (drops the connection in a call), `html`, `sse` (speaks the transport of 2024-11-05).
+`steps` (one tool wants more scopes), `forgets` (no longer knows a session when its first call comes), `hangs_up` (drops the connection in a call), `html`, `sse` (speaks the transport of 2024-11-05).
 """
 import base64
 import hashlib
@@ -13,7 +13,7 @@ import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 what = set(sys.argv[1:])
-codes, tokens, refresh_tokens, log = {}, {}, {}, []
+codes, tokens, refresh_tokens, log, sessions = {}, {}, {}, [], []
 lock = threading.Lock()
 answers = queue.Queue()
 
@@ -130,6 +130,8 @@ class Handler(BaseHTTPRequestHandler):
         if id is None:
             return self.answer(202)
         if method == "initialize":
+            if "forgets" in what:
+                sessions.append(f"session{len(sessions)}")
             result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "1"}}
         elif method == "tools/list":
             schema = {"type": "object"}
@@ -139,6 +141,8 @@ class Handler(BaseHTTPRequestHandler):
             if "hangs_up" in what:
                 self.close_connection = True
                 return self.connection.close()
+            if "forgets" in what and self.headers.get("Mcp-Session-Id") == "session0":
+                return self.answer(404, {"error": "no such session"})
             if "revokes" in what:
                 tokens.clear()
                 refresh_tokens.clear()
@@ -152,7 +156,8 @@ class Handler(BaseHTTPRequestHandler):
         if "sse" in what:
             answers.put({"jsonrpc": "2.0", "id": id, "result": result})
             return self.answer(202)
-        self.answer(200, {"jsonrpc": "2.0", "id": id, "result": result})
+        about = {"Mcp_Session_Id": sessions[-1]} if method == "initialize" and sessions else {}
+        self.answer(200, {"jsonrpc": "2.0", "id": id, "result": result}, **about)
 
 
 server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -72,6 +72,12 @@ async fn an_exhausted_cassette_says_how_long_it_is() {
     assert_eq!(error.kind, ModelErrorKind::InvalidRequest);
 }
 
+#[tokio::test]
+async fn a_cassette_may_say_itself_that_it_is_over() {
+    let cassette = Recorded::parse("{\"cassette\":1,\"over\":\"That was all.\"}\n{\"text\":\"hi\"}").unwrap();
+    assert_eq!(ask(&cassette, 1).await.1.unwrap_err().message, "That was all.");
+}
+
 #[test]
 fn a_broken_line_is_named() {
     let error = Recorded::parse("{\"text\":\"a\"}\n\n{\"txet\":\"b\"}").unwrap_err();

@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, ChildStdout};
+use tokio::sync::oneshot;
 use tokio::sync::watch::Sender;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -52,8 +53,24 @@ pub struct Runners {
 enum Spare {
     /// It waits for its orders.
     AtHand(Box<Runner>),
-    /// It is being started.
-    Starting(JoinHandle<Result<Runner, ExecutorError>>),
+    /// It is being started, or will be in a moment.
+    Starting(Launch),
+}
+
+/// A runner on its way.
+#[derive(Debug)]
+struct Launch {
+    runner: JoinHandle<Result<Runner, ExecutorError>>,
+    /// Told that somebody waits for it. Dropped before it begins, it is not begun.
+    hurry: oneshot::Sender<()>,
+}
+
+impl Launch {
+    async fn now(self) -> Option<Runner> {
+        // It has begun by itself.
+        let _ = self.hurry.send(());
+        self.runner.await.ok().and_then(Result::ok)
+    }
 }
 
 /// A runner process, which serves one call after the other.
@@ -75,9 +92,15 @@ struct Runner {
 
 /// How long a command has the machine to itself before the sandbox of the next one is made.
 const HEAD_START: Duration = Duration::from_millis(20);
+/// How long what follows a command has it: its result goes to the model meanwhile.
+const RESULT_FIRST: Duration = Duration::from_millis(4);
 
 /// By this line a runner says that a command runs which is left running.
 const STARTED: &str = "started";
+
+fn leaving() -> ExecutorError {
+    ExecutorError::NotStarted("the runner was not started: Piton is leaving".into())
+}
 
 /// The sandbox of a command; `None`: it has none.
 fn confined(confinement: &Confinement) -> Option<&Confined> {
@@ -121,15 +144,14 @@ impl Runners {
         let spare = match spare {
             Some(Spare::AtHand(runner)) => Some(*runner),
             // A failure that lasts will be this call's own.
-            Some(Spare::Starting(start)) => start.await.ok().and_then(Result::ok),
+            Some(Spare::Starting(launch)) => launch.now().await,
             None => None,
         };
         if let Some(runner) = spare.and_then(|spare| spare.if_fit_for(env, reach, self.shared(reach).as_ref())) {
             return Ok(runner);
         }
-        let started = self.launch(env, reach)?.await;
-        started
-            .unwrap_or_else(|_| Err(ExecutorError::NotStarted("the runner was not started: Piton is leaving".into())))
+        let Launch { runner, hurry: _hurry } = self.launch(env, reach, Duration::ZERO)?;
+        runner.await.unwrap_or_else(|_| Err(leaving()))
     }
 
     /// Keeps a runner for the next call, if there is none.
@@ -143,24 +165,39 @@ impl Runners {
 
     /// Starts one for the next call in a sandbox, if there is none; nobody waits for it. A sandbox serves one call, and without this that
     /// call would make its own.
-    fn start_next(&self, order: &Spawn) {
-        let Some(confined) = confined(&order.confinement) else { return };
-        let mut spare = self.lock();
-        if spare.is_none() {
-            *spare = self.launch(&order.env, Some(&confined.reach)).ok().map(Spare::Starting);
+    fn start_next(&self, order: &Spawn, after: Duration) {
+        if let Some(confined) = confined(&order.confinement) {
+            self.start_spare(&order.env, Some(&confined.reach), after);
         }
     }
 
-    /// Starts one beside whatever else is to be done: the plan of a sandbox takes looking through a workspace.
-    fn launch(
-        &self,
-        env: &Env,
-        reach: Option<&Reach>,
-    ) -> Result<JoinHandle<Result<Runner, ExecutorError>>, ExecutorError> {
+    fn start_spare(&self, env: &Env, reach: Option<&Reach>, after: Duration) {
+        let mut spare = self.lock();
+        if spare.is_none() {
+            *spare = self.launch(env, reach, after).ok().map(Spare::Starting);
+        }
+    }
+
+    /// Starts one beside whatever else is to be done, after so long or when somebody waits for it: the plan of a sandbox takes looking
+    /// through a workspace.
+    fn launch(&self, env: &Env, reach: Option<&Reach>, after: Duration) -> Result<Launch, ExecutorError> {
         let command = self.command.clone().ok_or(ExecutorError::None)?;
         let (calls_dir, env, reach) = (self.calls_dir.clone(), Arc::clone(env), reach.cloned());
         let shared = self.shared(reach.as_ref());
-        Ok(tokio::task::spawn_blocking(move || Runner::start(&command, &calls_dir, &env, reach.as_ref(), shared)))
+        let start = move || Runner::start(&command, &calls_dir, &env, reach.as_ref(), shared);
+        let (hurry, hurried) = oneshot::channel();
+        let runner = if after.is_zero() {
+            tokio::task::spawn_blocking(start)
+        } else {
+            tokio::spawn(async move {
+                tokio::select! {
+                    told = hurried => told.map_err(|_| leaving())?,
+                    () = tokio::time::sleep(after) => {}
+                }
+                tokio::task::spawn_blocking(start).await.unwrap_or_else(|_| Err(leaving()))
+            })
+        };
+        Ok(Launch { runner, hurry })
     }
 
     /// The network that a sandbox is to have: where commands in the background run, theirs, so that it reaches their servers.
@@ -215,7 +252,7 @@ impl Runners {
     ) -> Result<Option<Started>, ExecutorError> {
         let mut starting = Some(self.starting.lock().await);
         let (mut runner, outlet) = self.order(spec, &order.spawn).await?;
-        self.start_next(&order.spawn);
+        self.start_next(&order.spawn, Duration::ZERO);
         runner.process.kept = Some(self.files(&spec.call).kept());
         let mut until = None;
         loop {
@@ -288,7 +325,7 @@ impl Runners {
             tokio::select! {
                 end = runner.ends.next_line() => break end,
                 () = &mut head_start, if !has_next => {
-                    self.start_next(order);
+                    self.start_next(order, Duration::ZERO);
                     has_next = true;
                 }
                 () = watch.leave.now.cancelled(), if asked_at.is_none() && !stays => {
@@ -321,7 +358,7 @@ impl Runners {
         };
         runner.process.is_at_work = false;
         if !has_next {
-            self.start_next(order);
+            self.start_next(order, RESULT_FIRST);
         }
         // An error is as good as an end; the files tell the rest.
         let mut record = end.ok().flatten().and_then(|line| serde_json::from_str::<ExitRecord>(&line).ok());
@@ -340,6 +377,10 @@ impl Runners {
 
 #[async_trait]
 impl Executor for Runners {
+    fn expect(&self, env: &Env, confinement: &Confinement) {
+        self.start_spare(env, confined(confinement).map(|confined| &confined.reach), Duration::ZERO);
+    }
+
     async fn run(&self, call: &CallId, order: &CommandSpec, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError> {
         let spec = spec(call, order)?;
         let files = self.files(call);

@@ -58,9 +58,8 @@ impl Process {
         self.group == group.as_raw_pid()
     }
 
-    /// Whether it was started by the command of this call. Another user's process does not tell.
-    fn is_marked(&self, mark: &str) -> bool {
-        let entry = format!("{MARK}={mark}");
+    /// Whether this is in its environment: `NAME=value`. Another user's process does not tell.
+    fn is_marked(&self, entry: &str) -> bool {
         let environment = std::fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|other| other == entry.as_bytes())
     }
@@ -185,20 +184,33 @@ pub(super) fn signal_runner(claim: &Claim, signal: Signal) {
 /// descendants. A daemon that left the session, lost its parent *and* cleared its environment cannot be told from others
 /// and is missed.
 pub(super) fn kill_remains(claim: &Claim, base: &Path) {
-    /// Killed processes take a moment to be gone; what hangs in the kernel is not waited for.
-    const PATIENCE: Duration = Duration::from_secs(1);
     if !is_comparable(claim) {
         return;
     }
-    let (mark, until) = (mark(base), Instant::now() + PATIENCE);
-    loop {
-        let all = all();
+    let mark = format!("{MARK}={}", mark(base));
+    kill_all(|all, process| {
         // A session's id is not used again while the session has members, so a leader that is not our runner means
         // that ours is empty.
         let is_used_again =
-            all.iter().any(|process| process.pid == claim.pid && process.start_ticks != claim.start_ticks);
-        let is_of_session = |process: &Process| process.session == claim.pid && !is_used_again;
-        let mut remains = with_descendants(&all, |process| is_of_session(process) || process.is_marked(&mark));
+            || all.iter().any(|process| process.pid == claim.pid && process.start_ticks != claim.start_ticks);
+        process.session == claim.pid && !is_used_again() || process.is_marked(&mark)
+    });
+}
+
+/// Kills every process that has this in its environment (`NAME=value`), and their descendants. One that has cleared its
+/// environment and lost its parent is missed.
+pub fn kill_marked(entry: &str) {
+    kill_all(|_, process| process.is_marked(entry));
+}
+
+/// Kills those for which `ours` holds and their descendants, until there are none.
+fn kill_all(ours: impl Fn(&[Process], &Process) -> bool) {
+    /// Killed processes take a moment to be gone; what hangs in the kernel is not waited for.
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let all = all();
+        let mut remains = with_descendants(&all, |process| ours(&all, process));
         // A command may have started the very Piton that looks after it now.
         remains.retain(|process| i64::from(process.pid) != i64::from(std::process::id()));
         if remains.is_empty() || Instant::now() >= until {

@@ -637,7 +637,12 @@ impl<'r> Watch<'r> {
 
     /// Ends the sandbox, if there is one, and whatever else lives.
     fn remains(&mut self) -> Remains {
+        /// To take namespaces down keeps the kernel busy, and the result goes to the model just now.
+        const RESULT_FIRST: Duration = Duration::from_millis(4);
         if matches!(self.shell, Shell::Confined(_)) {
+            if self.is_alone() {
+                std::thread::sleep(RESULT_FIRST);
+            }
             self.sweep();
         }
         if self.collect_dead() { Remains::Some } else { Remains::None }

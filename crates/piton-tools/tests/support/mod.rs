@@ -86,6 +86,7 @@ impl Place {
         Look {
             workspace: self.cx.workspace.clone(),
             files: Arc::clone(&self.cx.files),
+            machine: Arc::clone(&self.cx.files),
             is_confined: false,
             env: Arc::clone(&self.cx.env),
             firewall: self.cx.firewall.clone(),

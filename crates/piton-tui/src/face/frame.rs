@@ -3,12 +3,14 @@
 use super::{Face, Facts, Input};
 use crate::blocks::{self, Sketch};
 use crate::inline::Frame;
+use crate::keys::Action;
 use crate::picker;
 use crate::question::GUARD_MS;
 use crate::signals::{Doing, Standing};
 use crate::text;
+use piton_core::event::Delivery;
 use piton_core::permission::PermissionMode;
-use piton_core::story::Body;
+use piton_core::story::{Block, Body};
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
@@ -61,7 +63,7 @@ impl Face {
             (Some(page), ..) => Some(page.screen(columns, rows, &self.theme)),
             (None, Some(review), _) => Some(review.screen(columns, rows, &self.theme)),
             (None, None, Some(rewind)) => Some(rewind.screen(columns, rows, &self.theme)),
-            (None, None, None) => None,
+            (None, None, None) => Some(self.trusting.as_mut()?.screen(columns, rows, &self.theme)),
         }
     }
 
@@ -93,12 +95,7 @@ impl Face {
             let sketch = Sketch { columns, theme, folds: true };
             rows.extend(sketch.todos(&self.todos));
         }
-        for block in self.transcript.waiting() {
-            if let Body::User { text, .. } = &block.body {
-                let words = format!("  ↳ queued: {}", blocks::one_line(text));
-                rows.push(Line::styled(words, theme.dim));
-            }
-        }
+        rows.extend(self.queue());
         let mut cursor = None;
         if let Some(asked) = self.asked() {
             // The rule, a row of the prompt and the status stand below it.
@@ -129,6 +126,32 @@ impl Face {
         }
         rows.extend(self.status());
         (rows, cursor)
+    }
+
+    /// What waits, in the order in which the model will read it, each with when.
+    fn queue(&self) -> Vec<Line<'static>> {
+        let waiting = self.transcript.waiting();
+        let mut turns = 0;
+        let row = |block: &&Block| {
+            let Body::User { text, delivery, .. } = &block.body else { return Line::default() };
+            let when = match delivery {
+                _ if !self.is_busy() => "waits for your next message".to_owned(),
+                Delivery::Steer => "at the next step".to_owned(),
+                Delivery::FollowUp => {
+                    turns += 1;
+                    if turns == 1 { "next turn".to_owned() } else { format!("in {turns} turns") }
+                }
+            };
+            Line::styled(format!("  ↳ {when}: {}", blocks::first_line(text)), self.theme.dim)
+        };
+        let mut rows: Vec<Line<'static>> = waiting.iter().map(row).collect();
+        if let Some(last) = rows.last_mut() {
+            let back = format!("   {} takes it back", self.keys.name_of(Action::TakeBack));
+            let room = self.size.0.saturating_sub(text::width(&back));
+            *last = text::fit(last, room);
+            last.spans.push(Span::styled(back, self.theme.dim));
+        }
+        rows
     }
 
     fn is_shell(&self) -> bool {
@@ -195,10 +218,16 @@ impl Face {
         if facts.sandbox.contains("unconfined") {
             add("unconfined".to_owned());
         }
+        match self.tasks.running().count() {
+            0 => {}
+            running => add(format!("{running} in background")),
+        }
         add(if self.leaves_after {
             "leaves when the turn is over, Esc stops".to_owned()
         } else if self.is_busy() {
             "Esc stops".to_owned()
+        } else if self.transcript.is_interrupted() {
+            "interrupted: /continue resumes, Esc ends the turn".to_owned()
         } else {
             "? keys".to_owned()
         });

@@ -12,6 +12,7 @@ use crate::question::{GUARD_MS, Pressed};
 use crate::review::Reviewed;
 use crate::rewind::Rewound;
 use crate::theme::Theme;
+use crate::trust;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use piton_core::call::CallInput;
 use piton_core::client::{Scope as RewindScope, When};
@@ -19,6 +20,7 @@ use piton_core::event::Subject;
 use piton_core::permission::PermissionMode;
 use piton_core::server_tool;
 use piton_core::story::{Block, Body, CallBlock};
+use piton_core::tokens::Family;
 use ratatui_core::text::Line;
 
 /// Within so many milliseconds a second press of the same key is one with the first.
@@ -49,6 +51,10 @@ impl Face {
         if self.rewind.is_some() && !self.picker_ms.is_some_and(is_new) {
             self.picker_ms = None;
             return self.press_rewind(key);
+        }
+        if self.trusting.is_some() && !self.picker_ms.is_some_and(is_new) {
+            self.picker_ms = None;
+            return self.press_trust(key);
         }
         if self.picker.is_some() && !self.picker_ms.is_some_and(is_new) {
             self.picker_ms = None;
@@ -156,6 +162,30 @@ impl Face {
         }
     }
 
+    fn press_trust(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let high = isize::try_from(self.size.1 / 2).unwrap_or(1);
+        let Some(trusting) = &mut self.trusting else { return Vec::new() };
+        if let KeyCode::Char(letter @ ('t' | 'u')) = key.code
+            && key.modifiers.is_empty()
+        {
+            return match trusting.press(letter) {
+                trust::Pressed::Taken => Vec::new(),
+                trust::Pressed::Trust(item, wanted) => vec![Effect::Trust(item, wanted)],
+            };
+        }
+        match self.keys.action(Context::Pager, key) {
+            Some(Action::Up) => trusting.go(-1),
+            Some(Action::Down) => trusting.go(1),
+            Some(Action::PageUp) => trusting.scroll(-high),
+            Some(Action::PageDown | Action::Send) => trusting.scroll(high),
+            Some(Action::BufferStart) => trusting.scroll(isize::MIN),
+            Some(Action::BufferEnd) => trusting.scroll(isize::MAX),
+            Some(Action::Escape | Action::Interrupt | Action::Details) => self.trusting = None,
+            _ => {}
+        }
+        Vec::new()
+    }
+
     fn press_review(&mut self, key: KeyEvent) -> Vec<Effect> {
         let high = self.size.1.saturating_sub(1);
         let by = isize::try_from(high.saturating_sub(1)).unwrap_or(1);
@@ -225,14 +255,23 @@ impl Face {
     fn choose(&mut self, purpose: Purpose, item: Item) -> Vec<Effect> {
         match purpose {
             Purpose::History => {
-                self.prompt.set(&item.value);
+                self.set_prompt(&item.value);
                 Vec::new()
             }
+            Purpose::Unsent if item.value == "edit" => Vec::new(),
+            Purpose::Unsent if item.value == "run" => {
+                let command = self.command_behind_words().unwrap_or_default();
+                let words = self.returned.clone();
+                self.set_prompt(&words);
+                commands::parse(&command).map(|(name, words)| self.obey(name, words)).unwrap_or_default()
+            }
+            Purpose::Unsent => self.send(item.value == "follow up"),
             Purpose::Session if self.is_busy() => self.busy(),
             Purpose::Leaving if item.value == "stay" => Vec::new(),
+            Purpose::Leaving if item.value == "keep" => vec![Effect::LeaveRunning],
             Purpose::Leaving if item.value == "wait" => {
                 self.leaves_after = self.is_busy();
-                if self.leaves_after { Vec::new() } else { vec![Effect::Leave] }
+                if self.leaves_after { Vec::new() } else { self.leave() }
             }
             Purpose::Setting => {
                 self.prompt.set(&item.value);
@@ -351,8 +390,11 @@ impl Face {
             return Vec::new();
         }
         match self.asked_mut().and_then(super::Asked::typing) {
-            Some(prompt) => prompt.paste(text),
-            None => self.prompt.paste(text),
+            Some(prompt) => drop(prompt.paste(text)),
+            None => {
+                let paste = self.prompt.paste(text);
+                paste.into_iter().for_each(|paste| self.history.pasted(paste));
+            }
         }
         Vec::new()
     }
@@ -368,7 +410,7 @@ impl Face {
             return Vec::new();
         }
         self.leaves_after = false;
-        if self.is_busy() {
+        if self.is_busy() || self.transcript.is_interrupted() {
             // One behind the other: from the stop on nothing that waits is read, so all of it comes back.
             return vec![Effect::Cancel, Effect::Unqueue(None)];
         }
@@ -398,18 +440,30 @@ impl Face {
         Vec::new()
     }
 
-    fn leave(&mut self) -> Vec<Effect> {
-        if !self.is_busy() {
+    pub(super) fn leave(&mut self) -> Vec<Effect> {
+        let is_elsewhere = self.facts.as_ref().is_some_and(|facts| facts.is_elsewhere);
+        let background = if is_elsewhere { 0 } else { self.tasks.running().count() };
+        if !self.is_busy() && background == 0 {
             return vec![Effect::Leave];
         }
-        let item = |label: &str, detail: &str, value: &str| Item {
-            label: label.to_owned(),
-            detail: detail.to_owned(),
-            value: value.to_owned(),
-        };
+        if !self.is_busy() {
+            let mut items =
+                vec![item("stay", "", "stay"), item("end and leave", "with everything they started", "stop")];
+            if self.tasks.commands().count() == background {
+                let detail = "piton session processes lists them, piton session kill ends them";
+                items.insert(1, item("keep running and leave", detail, "keep"));
+            }
+            let title = match background {
+                1 => "1 task still runs in the background".to_owned(),
+                many => format!("{many} tasks still run in the background"),
+            };
+            self.picker = Some(Picker::new(Purpose::Leaving, &title, items));
+            self.picker_ms = Some(self.now_ms);
+            return Vec::new();
+        }
         let items = vec![
             item("stay", "the turn goes on, and you watch it", "stay"),
-            item("wait, then leave", "the face is closed when the turn is over", "wait"),
+            item("leave when done", "close Piton after this turn", "wait"),
             item(
                 "leave it to the background",
                 "the turn goes on without a terminal; watch it with piton --attach",
@@ -447,26 +501,29 @@ impl Face {
         vec![Effect::Mode(next)]
     }
 
-    /// The last call whole; it is shown already: the whole session.
+    /// The last call or long message whole; it is shown already: the whole session.
     fn details(&mut self) {
-        let Some(block) = self.transcript.last_call() else {
+        let Some(block) = self.transcript.last_folded() else {
             self.hint = Some("no call yet".to_owned());
             return;
         };
-        let lines = call_page(block, self.size.0, &self.theme);
-        self.page = Some(Page::new("the last call · Ctrl-O again: the whole session", lines));
+        let (what, lines) = match &block.body {
+            Body::Call(call) => ("the last call", call_page(block, call, self.size.0, &self.theme)),
+            _ => ("your message", Sketch { columns: self.size.0, theme: &self.theme, folds: false }.block(block)),
+        };
+        self.page = Some(Page::new(&format!("{what} · Ctrl-O again: the whole session"), lines));
         self.shows_call = true;
     }
 
     fn take_back(&mut self) -> Vec<Effect> {
-        let last = self.transcript.waiting().filter_map(blocks::message_of).last();
+        let last = self.transcript.waiting().into_iter().filter_map(blocks::message_of).next_back();
         last.map(|message| Effect::Unqueue(Some(message))).into_iter().collect()
     }
 
     fn search_history(&mut self) {
-        let item =
+        let item_of =
             |entry: &&Entry| Item { label: entry.text.clone(), detail: String::new(), value: entry.text.clone() };
-        let items = self.history.search("", self.scope).iter().map(item).collect();
+        let items = self.history.search("", self.scope).iter().map(item_of).collect();
         let scope = match self.scope {
             Scope::Session => "of this session",
             Scope::Folder => "of this folder",
@@ -480,7 +537,17 @@ impl Face {
     fn recall(&mut self, is_back: bool) {
         let draft = self.prompt.text();
         let words = if is_back { self.history.up(&draft) } else { self.history.down(&draft) };
-        words.iter().for_each(|words| self.prompt.set(words));
+        words.iter().for_each(|words| self.set_prompt(words));
+    }
+
+    /// Puts a text from before into the prompt, with chips for what was pasted into it.
+    pub(super) fn set_prompt(&mut self, text: &str) {
+        let pastes = self.history.pastes_in(text);
+        pastes
+            .iter()
+            .filter_map(|paste| text.get(paste.clone()))
+            .for_each(|paste| self.history.pasted(paste.to_owned()));
+        self.prompt.set_with(text, &pastes);
     }
 
     fn submit(&mut self, is_follow_up: bool) -> Vec<Effect> {
@@ -489,8 +556,16 @@ impl Face {
             return Vec::new();
         }
         self.menu = Menu::default();
+        if self.is_too_long(is_follow_up) || self.is_command_behind_words(is_follow_up) {
+            return Vec::new();
+        }
+        self.send(is_follow_up)
+    }
+
+    fn send(&mut self, is_follow_up: bool) -> Vec<Effect> {
+        self.returned.clear();
         let sent = self.prompt.take();
-        let kept = self.history.add(&sent.text, self.now_ms);
+        let kept = self.history.add(&sent.text, sent.pastes, self.now_ms);
         let mut effects: Vec<Effect> = kept.map(Effect::Remember).into_iter().collect();
         if let Some((name, words)) = commands::parse(&sent.text).filter(|_| sent.pictures.is_empty()) {
             effects.extend(self.obey(name, words));
@@ -507,6 +582,54 @@ impl Face {
             effects.push(Effect::Say { text: sent.text, pictures: sent.pictures, when });
         }
         effects
+    }
+
+    /// The command that was typed behind words that came back.
+    fn command_behind_words(&self) -> Option<String> {
+        let text = self.prompt.text();
+        let behind = text.strip_prefix(&self.returned).filter(|_| !self.returned.is_empty())?.trim();
+        let (name, _) = commands::parse(behind)?;
+        self.commands.iter().any(|command| command.name == name).then(|| behind.to_owned())
+    }
+
+    /// Asks before a command is sent to the model, because it stands behind words that came back into the prompt.
+    fn is_command_behind_words(&mut self, is_follow_up: bool) -> bool {
+        let Some(command) = self.command_behind_words() else { return false };
+        let when = if is_follow_up { "follow up" } else { "steer" };
+        let command = blocks::first_line(&command);
+        let items = vec![
+            item(&format!("run {command}"), "the words before it stay in the prompt", "run"),
+            item("send everything to the model", "", when),
+            item("keep editing", "", "edit"),
+        ];
+        let title = format!("{command} stands behind words that came back into the prompt");
+        self.picker = Some(Picker::new(Purpose::Unsent, &title, items));
+        true
+    }
+
+    /// Asks before a message is sent that is larger than the model's whole context.
+    fn is_too_long(&mut self, is_follow_up: bool) -> bool {
+        let Some((model, window)) = self.facts.as_ref().and_then(|facts| Some((&facts.model, facts.window?))) else {
+            return false;
+        };
+        let text = self.prompt.text();
+        // No token is shorter than a byte.
+        if (text.len() as u64) < window || text.starts_with('!') {
+            return false;
+        }
+        let tokens = Family::of(model).estimate(&text);
+        if tokens < window {
+            return false;
+        }
+        let (tokens, window) = (blocks::short(tokens), blocks::short(window));
+        let title = format!("This message has about {tokens} tokens, but the context of {model} only {window}");
+        let when = if is_follow_up { "follow up" } else { "steer" };
+        let items = vec![
+            item("keep editing", "save the text as a file and name that: the model reads what it needs", "edit"),
+            item("send anyway", "the provider will probably refuse it", when),
+        ];
+        self.picker = Some(Picker::new(Purpose::Unsent, &title, items));
+        true
     }
 
     fn obey(&mut self, name: &str, words: &str) -> Vec<Effect> {
@@ -636,6 +759,10 @@ impl Face {
     }
 }
 
+fn item(label: &str, detail: &str, value: &str) -> Item {
+    Item { label: label.to_owned(), detail: detail.to_owned(), value: value.to_owned() }
+}
+
 /// Whether a key does something to a session in a list, or to its name while that is typed.
 fn is_deed(action: Action, picker: &mut Picker) -> bool {
     match action {
@@ -678,11 +805,10 @@ fn written(input: &CallInput) -> String {
 }
 
 /// All of a call: what it ran with and what came of it.
-fn call_page(block: &Block, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Body::Call(call) = &block.body else { return Vec::new() };
+fn call_page(block: &Block, call: &CallBlock, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let sketch = Sketch { columns, theme, folds: false };
     let mut lines = sketch.block(block);
-    let CallBlock { input, .. } = &**call;
+    let CallBlock { input, .. } = call;
     lines.push(Line::default());
     lines.extend(crate::text::clean_lines(&written(input)).into_iter().map(|line| Line::styled(line, theme.dim)));
     if let Some(outcome) = call.outcome() {

@@ -43,6 +43,9 @@ impl Face {
         if let Some(review) = self.review.take() {
             lines.extend(review.spoken());
         }
+        if let Some(trusting) = self.trusting.take() {
+            lines.extend(trusting.spoken());
+        }
         let mut said = std::mem::take(&mut self.said);
         self.say_what_changed(&mut said, &theme, &mut lines);
         self.said = said;
@@ -61,7 +64,7 @@ impl Face {
         } else if !is_busy && std::mem::replace(&mut said.is_busy, is_busy) {
             lines.push("Ready.".to_owned());
         }
-        let waiting = self.transcript.waiting().count();
+        let waiting = self.transcript.waiting().len();
         if waiting > said.waiting {
             lines.push(format!("Queued: {} waiting.", crate::blocks::plural(waiting as u64, "message")));
         }

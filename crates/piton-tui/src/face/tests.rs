@@ -576,3 +576,118 @@ fn an_answer_from_before_is_copied_by_its_number() {
     assert_eq!(copy("/copy 3"), None);
     assert_eq!(copy("/copy all"), None);
 }
+
+#[test]
+fn a_large_paste_is_folded_when_it_was_said_and_comes_back_as_a_chip() {
+    let lines: String = (1..=5_000).map(|number| format!("line {number}\n")).collect();
+    let mut seat = Seat::new(80, 24);
+    seat.types("explain ");
+    seat.tell(Input::Paste(lines.clone()));
+    assert!(seat.screen().contains("› explain [Paste 5,000 lines]"), "{}", seat.screen());
+    let effects = seat.key(KeyCode::Enter);
+    let [Effect::Remember(entry), Effect::Say { text, .. }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!((text, entry.pastes.len()), (&format!("explain {lines}"), 1));
+    // Up gives the chip, changed or not, and so does what comes back out of the queue.
+    seat.key(KeyCode::Up);
+    assert!(seat.screen().contains("› explain [Paste 5,000 lines]"), "{}", seat.screen());
+    seat.types(" now");
+    seat.key(KeyCode::Down);
+    seat.key(KeyCode::Up);
+    assert!(seat.screen().contains("› explain [Paste 5,000 lines] now"), "{}", seat.screen());
+    seat.control('c');
+    seat.tell(Input::PutBack(format!("first\n{text}")));
+    assert!(seat.screen().contains("  explain [Paste 5,000 lines]"), "{}", seat.screen());
+    seat.control('c');
+    // A later process knows it from the disk.
+    let mut later = Seat::new(80, 24);
+    later.tell(Input::History(vec![Entry { folder: String::new(), ..entry.clone() }]));
+    later.key(KeyCode::Up);
+    assert!(later.screen().contains("› explain [Paste 5,000 lines]"), "{}", later.screen());
+    // In the transcript stand its first and last lines; Ctrl-O shows all.
+    seat.tell(Input::Session { id: String::new() });
+    seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
+    let mut told = Told::default();
+    told.turn(text, "So it is.", std::iter::once("So it is.".to_owned()));
+    told.all.into_iter().for_each(|told| drop(seat.tell(Input::Heard(Box::new(told)))));
+    let screen = seat.screen();
+    assert!(screen.lines().count() < 20, "{screen}");
+    expect![[r#"
+        =› explain line 1
+        =  line 2
+        =  line 3
+        =  line 4
+        =  … [5000 lines, 48k characters; Ctrl-O shows all] …
+        =  line 4999
+        =  line 5000"#]]
+    .assert_eq(&screen.lines().skip(1).take(7).collect::<Vec<_>>().join("\n"));
+    seat.control('o');
+    let page = seat.face.page().expect("a page").iter().map(ToString::to_string).collect::<String>();
+    assert!(page.contains("line 10") && page.contains("your message"), "{page}");
+}
+
+#[test]
+fn a_message_larger_than_the_context_is_asked_about_before_it_is_sent() {
+    let mut seat = Seat::new(80, 24);
+    let long = "word ".repeat(250_000);
+    seat.tell(Input::Paste(long.clone()));
+    assert_eq!(seat.key(KeyCode::Enter), []);
+    assert!(seat.screen().contains("but the context of fake/model only 200k"), "{}", seat.screen());
+    assert_eq!(seat.key(KeyCode::Enter), [], "it stays in the prompt");
+    assert!(seat.screen().contains("› [Paste 1,250,000 characters]"), "{}", seat.screen());
+    assert_eq!(seat.key(KeyCode::Enter), []);
+    seat.key(KeyCode::Down);
+    let effects = seat.key(KeyCode::Enter);
+    let said = effects.iter().any(|effect| matches!(effect, Effect::Say { text, .. } if *text == long));
+    assert!(said, "{}", effects.len());
+}
+
+#[test]
+fn a_command_behind_words_that_came_back_is_not_sent_to_the_model_unasked() {
+    for typed in ["/redo", "\n/redo"] {
+        let mut seat = Seat::new(80, 24);
+        seat.tell(Input::PutBack("be short".to_owned()));
+        seat.tell(Input::Paste(typed.to_owned()));
+        assert_eq!(seat.key(KeyCode::Enter), []);
+        assert!(seat.screen().contains("run /redo"), "{}", seat.screen());
+        let redo = Effect::Command { name: "redo".to_owned(), words: String::new() };
+        assert_eq!(seat.key(KeyCode::Enter), [redo]);
+        assert!(seat.screen().contains("› be short\n"), "{}", seat.screen());
+    }
+    // A path is no command, and everything can be meant for the model.
+    let mut seat = Seat::new(80, 24);
+    let says = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Say { .. }));
+    seat.tell(Input::PutBack("look at src".to_owned()));
+    seat.tell(Input::Paste("/diff/tests.rs".to_owned()));
+    assert!(says(&seat.key(KeyCode::Enter)));
+    seat.tell(Input::PutBack("say".to_owned()));
+    seat.tell(Input::Paste(" /redo".to_owned()));
+    assert_eq!(seat.key(KeyCode::Enter), []);
+    seat.key(KeyCode::Down);
+    assert!(says(&seat.key(KeyCode::Enter)));
+}
+
+#[test]
+fn what_waits_stands_in_the_order_in_which_it_is_read_each_with_when() {
+    let mut seat = Seat::new(80, 24);
+    seat.tell(Input::Session { id: String::new() });
+    seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
+    let mut told = golden::work();
+    for (id, text, delivery) in [
+        ("m2", "then the docs", Delivery::FollowUp),
+        ("m3", "use spaces", Delivery::Steer),
+        ("m4", "and commit it", Delivery::FollowUp),
+    ] {
+        let (message, parts) = (MessageId::from(id), vec![Part::text(text)]);
+        told.record(Event::UserSpoke { message, parts, delivery, typed: None, allows: Vec::new() });
+    }
+    told.all.into_iter().for_each(|told| drop(seat.tell(Input::Heard(Box::new(told)))));
+    let screen = seat.screen();
+    let rows: Vec<&str> = screen.lines().filter(|row| row.contains('↳')).collect();
+    expect![[r#"
+           ↳ at the next step: use spaces
+           ↳ next turn: then the docs
+           ↳ in 2 turns: and commit it   Alt-↑ takes it back"#]]
+    .assert_eq(&rows.join("\n"));
+    let last = Effect::Unqueue(Some(MessageId::from("m4")));
+    assert_eq!(seat.tell(Input::Key(KeyEvent::new(KeyCode::Up, KeyModifiers::ALT))), [last]);
+}

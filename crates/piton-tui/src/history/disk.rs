@@ -89,8 +89,12 @@ fn ends_within_line(file: &mut File) -> io::Result<bool> {
 }
 
 fn line(entry: &Entry) -> String {
-    let Entry { text, session, folder, time_ms } = entry;
-    json!({ "text": text, "session": session, "folder": folder, "time_ms": time_ms }).to_string()
+    let Entry { text, pastes, session, folder, time_ms } = entry;
+    let mut line = json!({ "text": text, "session": session, "folder": folder, "time_ms": time_ms });
+    if !pastes.is_empty() {
+        line["pastes"] = pastes.iter().map(|paste| json!([paste.start, paste.end])).collect();
+    }
+    line.to_string()
 }
 
 fn entry(line: &str) -> Option<Entry> {
@@ -98,7 +102,12 @@ fn entry(line: &str) -> Option<Entry> {
     let word = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let time_ms = value.get("time_ms").and_then(Value::as_u64).unwrap_or_default();
     let (session, folder) = (word("session").unwrap_or_default(), word("folder").unwrap_or_default());
-    Some(Entry { text: word("text")?, session, folder, time_ms })
+    let paste = |pair: &Value| {
+        let at = |index: usize| usize::try_from(pair.get(index)?.as_u64()?).ok();
+        Some(at(0)?..at(1)?)
+    };
+    let pastes = value.get("pastes").and_then(Value::as_array).into_iter().flatten().filter_map(paste).collect();
+    Some(Entry { text: word("text")?, pastes, session, folder, time_ms })
 }
 
 #[cfg(unix)]

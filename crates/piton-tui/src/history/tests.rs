@@ -4,7 +4,8 @@ use super::*;
 use std::io::Write;
 
 fn entry(text: &str, session: &str, folder: &str) -> Entry {
-    Entry { text: text.to_owned(), session: session.to_owned(), folder: folder.to_owned(), time_ms: 7 }
+    let (session, folder) = (session.to_owned(), folder.to_owned());
+    Entry { text: text.to_owned(), pastes: Vec::new(), session, folder, time_ms: 7 }
 }
 
 fn history() -> History {
@@ -31,7 +32,7 @@ fn up_and_down_walk_the_folder_and_keep_drafts() {
     assert_eq!(history.down("docs!").as_deref(), Some("draft"));
     assert_eq!(history.down("draft"), None);
     assert_eq!(history.up("other draft").as_deref(), Some("docs!"));
-    assert!(history.add("docs!", 8).is_some());
+    assert!(history.add("docs!", Vec::new(), 8).is_some());
     assert_eq!(history.up("").as_deref(), Some("docs!"));
     assert_eq!(history.up("docs!").as_deref(), Some("docs"));
 }
@@ -59,16 +60,16 @@ fn a_search_finds_words_newest_first_in_its_scope() {
 #[test]
 fn blanks_and_repetitions_are_not_added() {
     let mut history = history();
-    assert_eq!(history.add("  \n", 8), None);
-    assert_eq!(history.add("docs", 8), None);
-    assert_eq!(history.add("new", 8), Some(Entry { time_ms: 8, ..entry("new", "s2", "/a") }));
+    assert_eq!(history.add("  \n", Vec::new(), 8), None);
+    assert_eq!(history.add("docs", Vec::new(), 8), None);
+    assert_eq!(history.add("new", Vec::new(), 8), Some(Entry { time_ms: 8, ..entry("new", "s2", "/a") }));
 }
 
 #[test]
 fn what_was_sent_before_the_disk_answered_is_kept_once() {
     let mut history = History::new("s", "/a", Vec::new());
-    let early = history.add("early", 8).unwrap();
-    history.add("earlier than read", 9);
+    let early = history.add("early", Vec::new(), 8).unwrap();
+    history.add("earlier than read", Vec::new(), 9);
     history.extend(vec![entry("old", "s0", "/a"), early]);
     let texts: Vec<_> = history.search("", Scope::All).iter().map(|entry| entry.text.clone()).collect();
     assert_eq!(texts, ["earlier than read", "early", "old"]);
@@ -83,9 +84,10 @@ fn entries_come_back_from_disk_and_damaged_lines_are_skipped() {
     // A process died while it wrote.
     let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(b"\xff\xfe{}\n[1]\n{\"text\": \"hal").unwrap();
-    append(&path, &entry("three", "s", "/a")).unwrap();
+    let three = Entry { pastes: vec![0..1, 2..4], ..entry("three", "s", "/a") };
+    append(&path, &three).unwrap();
     append(&path, &entry(&"x".repeat(100_000), "s", "/a")).unwrap();
-    assert_eq!(load(&path), [entry("one\n\"two\" \u{1b}", "s", "/a"), entry("three", "s", "/a")]);
+    assert_eq!(load(&path), [entry("one\n\"two\" \u{1b}", "s", "/a"), three]);
 }
 
 #[cfg(unix)]

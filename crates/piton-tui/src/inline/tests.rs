@@ -193,6 +193,56 @@ fn a_change_of_size_leaves_each_row_once() {
     }
 }
 
+/// The terminal gets another width and breaks its rows anew, as most do: the cursor stays at its character.
+fn reflow(stage: &mut Stage, columns: u16) {
+    let (rows, _) = stage.terminal.screen().size();
+    let lines = stage.shown();
+    stage.terminal.screen_mut().set_scrollback(usize::MAX);
+    let back = stage.terminal.screen().scrollback();
+    stage.terminal.screen_mut().set_scrollback(0);
+    let (row, column) = stage.terminal.screen().cursor_position();
+    let high = |line: &String| line.len().max(1).div_ceil(columns.into());
+    let above: usize = lines.iter().take(back + usize::from(row)).map(high).sum();
+    let all: usize = lines.iter().map(high).sum();
+    let row = (above + usize::from(column / columns)).saturating_sub(all.saturating_sub(usize::from(rows.get())));
+    stage.terminal = Parser::new(rows, nonzero(columns), SCROLLBACK);
+    let text = format!("{}\x1b[{};{}H", lines.join("\r\n"), row + 1, column % columns + 1);
+    stage.terminal.process(text.as_bytes());
+}
+
+#[test]
+fn where_rows_are_broken_anew_no_copy_of_the_tail_stays() {
+    for seed in 0..300 {
+        fastrand::seed(seed);
+        let (mut columns, rows) = (fastrand::u16(40..100), fastrand::u16(16..30));
+        let mut stage = Stage::new(columns, rows);
+        stage.surface.reflows = true;
+        let mut number = 0;
+        let mut line = |most: u16| {
+            number += 1;
+            let long = format!("{number} {}", "x".repeat(fastrand::usize(1..90)));
+            long[..long.len().min(most.into())].to_owned()
+        };
+        for step in 0..8 {
+            let commit: Vec<String> = (0..fastrand::usize(..3)).map(|_| line(40)).collect();
+            // A question as high as it may be: broken anew, it still fits the screen.
+            let tail: Vec<String> = (0..fastrand::usize(1..6)).map(|_| line(columns)).collect();
+            stage.draw(&commit, &tail, Some((tail.len() - 1, 0)));
+            assert_eq!(stage.shown(), stage.expected(), "seed {seed}, step {step}");
+            let before = std::mem::replace(&mut columns, fastrand::u16(40..100));
+            if before == columns {
+                continue;
+            }
+            reflow(&mut stage, columns);
+            let bytes = stage.surface.resize(columns.into(), rows.into());
+            assert!(!bytes.contains("\x1b[J"), "tmux would keep what is erased so");
+            stage.terminal.process(bytes.as_bytes());
+            stage.tail.clear();
+            assert_eq!(stage.shown(), stage.expected(), "seed {seed}, step {step}, resized");
+        }
+    }
+}
+
 #[test]
 fn a_cleared_tail_leaves_what_was_committed() {
     let mut stage = Stage::new(40, 10);

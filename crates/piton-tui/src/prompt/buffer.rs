@@ -115,6 +115,20 @@ impl Fragment {
         text
     }
 
+    /// Where pastes stand in the [expanded](Self::expanded) text.
+    pub(super) fn pastes(&self) -> Vec<Range<usize>> {
+        let mut longer = 0;
+        let mut pastes = Vec::new();
+        for placed in &self.chips {
+            if let Chip::Paste(paste) = placed.chip.as_ref() {
+                let start = placed.range.start + longer;
+                pastes.push(start..start + paste.len());
+                longer = longer + paste.len() - placed.range.len();
+            }
+        }
+        pastes
+    }
+
     /// The chip that begins here.
     pub(super) fn chip_at(&self, at: usize) -> Option<&Placed> {
         let next = self.chips.partition_point(|placed| placed.range.start < at);

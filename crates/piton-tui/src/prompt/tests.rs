@@ -408,8 +408,8 @@ pub(super) fn random_step(prompt: &mut Prompt, random: &mut fastrand::Rng) {
         "<Esc>",
     ];
     match random.u32(..100) {
-        0 => prompt.paste(&long_paste(11)),
-        1 => prompt.paste("\u{301}\r\n\u{1b}[31m\t\u{202e}"),
+        0 => drop(prompt.paste(&long_paste(11))),
+        1 => drop(prompt.paste("\u{301}\r\n\u{1b}[31m\t\u{202e}")),
         2 => prompt.attach(picture("p")),
         3 => prompt.set("two\nlines"),
         4 => prompt.replace(random.usize(..20)..random.usize(..20), "new"),

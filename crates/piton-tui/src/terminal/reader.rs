@@ -157,7 +157,9 @@ impl Thread {
 
     /// Reads the keys that there are.
     fn read(&self) -> io::Result<()> {
-        while crossterm::event::poll(Duration::ZERO)? {
+        /// With no time at all, crossterm does not look.
+        const A_LOOK: Duration = Duration::from_millis(1);
+        while crossterm::event::poll(A_LOOK)? {
             match crossterm::event::read()? {
                 Event::Key(key) => self.send(Message::Input(Input::Key(key)))?,
                 Event::Paste(text) => self.send(Message::Input(Input::Paste(text)))?,

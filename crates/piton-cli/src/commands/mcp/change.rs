@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Adds a server.
 pub(super) fn add(args: &McpAddArgs, around: &Surroundings) -> Result<u8> {
     let entry = from_anywhere(entry_of(args)?, &around.workspace(None)?);
-    let mut own = OwnFile::read(&around.machine)?;
+    let mut own = OwnFile::to_change(&around.machine)?;
     own.add(&args.name, entry, args.replace).map_err(Failure::user)?;
     own.write()?;
     let file = own.path().display();
@@ -49,7 +49,7 @@ fn entry_of(args: &McpAddArgs) -> Result<Value> {
     if first.trim_start().starts_with('{') {
         ensure!(target.len() == 1, "JSON is one word: quote it");
         let entry: Value =
-            serde_json::from_str(first).map_err(|error| Failure::user(format!("it is no JSON: {error}")))?;
+            serde_json::from_str(first).map_err(|error| Failure::user(format!("it is not valid JSON: {error}")))?;
         ensure!(
             env.is_empty() && header.is_empty(),
             "--env and --header go with a command or an address; JSON has both in it"
@@ -70,7 +70,7 @@ fn entry_of(args: &McpAddArgs) -> Result<Value> {
         return Ok(entry);
     }
     let (target, header) = with_headers(target, header)?;
-    ensure!(is_address, "`{}` is no address: http:// or https:// is missing", view::clean(first));
+    ensure!(is_address, "`{}` is not an address: http:// or https:// is missing", view::clean(first));
     ensure!(target.len() == 1 && env.is_empty(), "an address takes neither arguments nor --env");
     let mut entry = json!({"type": kind, "url": first});
     if !header.is_empty() {
@@ -105,7 +105,7 @@ fn pairs(said: &[String], between: char, flag: &str, form: &str) -> Result<Map<S
 
 /// Removes a server of the user's own file.
 pub(super) fn remove(name: &str, around: &Surroundings) -> Result<u8> {
-    let mut own = OwnFile::read(&around.machine)?;
+    let mut own = OwnFile::to_change(&around.machine)?;
     if !own.remove(name) {
         let all = found(around, &around.workspace(None)?)?;
         match all.iter().find(|found| found.name == name) {
@@ -125,7 +125,7 @@ pub(super) fn remove(name: &str, around: &Surroundings) -> Result<u8> {
 /// Switches a server on or off, wherever it is configured.
 pub(super) fn switch(name: &str, is_on: bool, around: &Surroundings) -> Result<u8> {
     let all = found(around, &around.workspace(None)?)?;
-    let mut own = OwnFile::read(&around.machine)?;
+    let mut own = OwnFile::to_change(&around.machine)?;
     let is_known = all.iter().any(|found| found.name == name);
     if !is_known && !own.disabled().contains(name) {
         return Err(missing(name, &all));
@@ -157,8 +157,9 @@ pub(super) fn import(files: &[PathBuf], yes: bool, around: &Surroundings) -> Res
     let places =
         if files.is_empty() { others::places(&around.machine, &around.workspace(None)?) } else { files.to_vec() };
     let imported = others::read(&places, !files.is_empty());
+    // Somebody is asked in between, and nobody else waits for the answer.
     let mut own = OwnFile::read(&around.machine)?;
-    let (mut taken, mut failed) = (0_u64, false);
+    let (mut taken, mut failed) = (Vec::new(), false);
     for others::Imported { name, file, entry } in imported {
         let place = view::clean(&file.display().to_string());
         let shown = view::clean(&name);
@@ -166,8 +167,8 @@ pub(super) fn import(files: &[PathBuf], yes: bool, around: &Surroundings) -> Res
             Ok(_) if own.has(&name) => "your mcp.json has one of that name".to_owned(),
             Ok(entry) => match own.add(&name, entry.clone(), false) {
                 Ok(()) => {
-                    taken += 1;
                     let text = serde_json::to_string_pretty(&entry).unwrap_or_default();
+                    taken.push((name, entry));
                     let text: String = text.lines().map(|line| format!("    {}\n", view::clean(line))).collect();
                     view::write_stderr(&format!("{shown} of {place}:\n{text}"));
                     continue;
@@ -181,13 +182,13 @@ pub(super) fn import(files: &[PathBuf], yes: bool, around: &Surroundings) -> Res
         };
         view::write_stderr(&format!("{shown} of {place} is left out: {}\n", view::clean(&why)));
     }
-    if taken == 0 {
+    if taken.is_empty() {
         view::write_stderr("Nothing was taken over.\n");
         return Ok(if failed { EXIT_FAILED } else { 0 });
     }
-    let servers = view::plural(taken, "server");
+    let servers = view::plural(taken.len() as u64, "server");
     if !yes {
-        ensure!(around.stdin_is_terminal, "there is nobody to ask; say --yes if you have read it");
+        ensure!(around.stdin_is_terminal, "no terminal to ask on; pass --yes once you have read it");
         view::write_stderr(&format!("\nAdd {servers} to {}? [y/N] ", own.path().display()));
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer)?;
@@ -195,6 +196,10 @@ pub(super) fn import(files: &[PathBuf], yes: bool, around: &Surroundings) -> Res
             view::write_stderr("Nothing was taken over.\n");
             return Ok(EXIT_FAILED);
         }
+    }
+    let mut own = OwnFile::to_change(&around.machine)?;
+    for (name, entry) in taken {
+        own.add(&name, entry, false).map_err(Failure::user)?;
     }
     own.write()?;
     view::write_stderr(&format!("Added {servers} to {}.\n", own.path().display()));

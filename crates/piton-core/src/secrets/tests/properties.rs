@@ -66,6 +66,123 @@ fn hidden(chance: &mut Rng, value: &str) -> (String, String) {
     }
 }
 
+/// Each character as it is, or escaped in one of the ways of addresses, pages and programs.
+fn escaped(chance: &mut Rng, value: &str, seldom: bool) -> String {
+    let way = chance.u8(..8);
+    let mut escaped = String::new();
+    for c in value.chars() {
+        let bytes = c.to_string().into_bytes();
+        let each = |of: &dyn Fn(u8) -> String| bytes.iter().map(|byte| of(*byte)).collect::<String>();
+        escaped.push_str(&match way {
+            _ if seldom && chance.u8(..3) > 0 && c.is_ascii_alphanumeric() => c.to_string(),
+            0 => each(&|byte| format!("%{byte:02x}")),
+            1 => each(&|byte| format!("\\x{byte:02X}")),
+            2 => each(&|byte| format!("\\{byte:03o}")),
+            3 => format!("\\u{:04x}", u32::from(c)),
+            4 => format!("\\u{{{:x}}}", u32::from(c)),
+            5 => format!("\\\\u{:04X}", u32::from(c)),
+            6 => format!("&#{};", u32::from(c)),
+            _ => format!("&#x{:x};", u32::from(c)),
+        });
+    }
+    escaped
+}
+
+#[test]
+fn a_known_value_is_found_whichever_of_its_characters_are_escaped() {
+    for seed in 0..4_000 {
+        let mut chance = Rng::with_seed(seed);
+        let value = value(&mut chance);
+        let seldom = chance.bool();
+        let form = escaped(&mut chance, &value, seldom);
+        let firewall = knowing(&[("CANARY", &value), ("OTHER", "another7value8here")]);
+        let text = format!("some words {form} and more");
+        let cleaned = clean(&firewall, &text);
+        assert!(
+            cleaned.starts_with("some words ‹secret:CANARY:") && cleaned.ends_with("› and more"),
+            "{seed}: {value}\n{text}\n{cleaned}"
+        );
+        let mut stream = firewall.stream(Depth::Everything);
+        let middle = chance.usize(..text.len());
+        let middle = (0..=middle).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let in_two = stream.push(&text[..middle]) + &stream.push(&text[middle..]) + &stream.finish();
+        assert!(in_two.contains("‹secret:CANARY:") && !in_two.contains(&form[8..]), "{seed}: {text}\n{in_two}");
+    }
+}
+
+/// What a tool prints of some bytes: sixteen in a line.
+fn dumped(way: u8, bytes: &[u8]) -> String {
+    let mut dump = String::new();
+    for (line, bytes) in bytes.chunks(16).enumerate() {
+        let at = line * 16;
+        let word = |two: &[u8]| u16::from(two[0]) | u16::from(two.get(1).copied().unwrap_or_default()) << 8;
+        let words = |of: &dyn Fn(u16) -> String| bytes.chunks(2).map(|two| of(word(two))).collect::<String>();
+        let each = |of: &dyn Fn(u8) -> String| bytes.iter().map(|byte| of(*byte)).collect::<String>();
+        let text = each(&|byte| if byte.is_ascii_graphic() { char::from(byte).into() } else { ".".to_owned() });
+        let line = match way {
+            // `od`, `od -x`, `od -An -x`, `od -b`, `od -c`, `od -tx1`, `od -tx4`
+            0 => format!("{at:07o}{}", words(&|word| format!(" {word:06o}"))),
+            1 => format!("{at:07o}{}", words(&|word| format!(" {word:04x}"))),
+            2 => words(&|word| format!(" {word:04x}")),
+            3 => format!("{at:07o}{}", each(&|byte| format!(" {byte:03o}"))),
+            4 => format!("{at:07o}{}", each(&|byte| format!("   {}", char::from(byte)))),
+            5 => format!("{at:07o}{}", each(&|byte| format!(" {byte:02x}"))),
+            6 => {
+                let four = |four: &[u8]| four.iter().rev().fold(0_u32, |word, byte| word << 8 | u32::from(*byte));
+                format!("{at:07o}{}", bytes.chunks(4).map(|bytes| format!(" {:08x}", four(bytes))).collect::<String>())
+            }
+            // `xxd`, `xxd -i`, `hexdump -C`, `xxd -p`
+            7 => {
+                let pairs: String = bytes
+                    .chunks(2)
+                    .map(|two| two.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + " ")
+                    .collect();
+                format!("{at:08x}: {pairs:<40} {text}")
+            }
+            8 => each(&|byte| format!("0x{byte:02x}, ")),
+            9 => {
+                let half = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x} ")).collect::<String>();
+                let (first, second) = bytes.split_at(bytes.len().min(8));
+                format!("{at:08x}  {:<24} {:<24} |{text}|", half(first), half(second))
+            }
+            _ => each(&|byte| format!("{byte:02x}")),
+        };
+        dump.push_str(line.trim_end());
+        dump.push('\n');
+    }
+    dump
+}
+
+#[test]
+fn a_known_value_is_found_in_every_dump_wherever_it_lies() {
+    for seed in 0..4_000 {
+        let mut chance = Rng::with_seed(seed);
+        let value: String = value(&mut chance).chars().filter(char::is_ascii_graphic).collect();
+        let way = chance.u8(..11);
+        let whole =
+            format!("{}{value} and so on", "some words before it".get(chance.usize(..20)..).unwrap_or_default());
+        let dump = dumped(way, whole.as_bytes());
+        let firewall = knowing(&[("CANARY", &value), ("OTHER", "another7value8here")]);
+        let cleaned = clean(&firewall, &dump);
+        assert!(cleaned.contains("‹secret:CANARY:"), "{seed}, {way}: {value}\n{dump}\n{cleaned}");
+        // Six characters in a row are too many, in either column.
+        let digits = |bytes: &[u8]| {
+            dumped(way, bytes).lines().map(|line| line.trim_start_matches(|c| c != ' ')).collect::<String>()
+        };
+        for six in value.as_bytes().windows(6).skip(3) {
+            let shown = String::from_utf8_lossy(six).into_owned();
+            assert!(!cleaned.contains(&shown), "{seed}, {way}: {shown} of {value}\n{dump}\n{cleaned}");
+            if matches!(way, 3..=5) {
+                assert!(!cleaned.contains(digits(six).trim()), "{seed}, {way}: {shown} of {value}\n{dump}\n{cleaned}");
+            }
+        }
+        let mut stream = firewall.stream(Depth::Everything);
+        let middle = chance.usize(..dump.len());
+        let in_two = stream.push(&dump[..middle]) + &stream.push(&dump[middle..]) + &stream.finish();
+        assert!(in_two.contains("‹secret:CANARY:"), "{seed}, {way}: {dump}\n{in_two}");
+    }
+}
+
 #[test]
 fn a_known_value_is_found_in_every_form_however_it_is_wrapped() {
     for seed in 0..4_000 {

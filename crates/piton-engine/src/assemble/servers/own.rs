@@ -4,6 +4,7 @@ use super::super::jsonc;
 use super::super::machine::Machine;
 use super::super::trouble::{Context, Trouble};
 use super::read;
+use crate::list_file::{ListFile, Lock};
 use piton_tools::regular::{self, SETTINGS_BYTES};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -22,9 +23,11 @@ pub fn own_file(machine: &Machine) -> Option<PathBuf> {
 }
 
 /// What is in it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct OwnFile {
     path: PathBuf,
+    /// Held until it is written, by whoever changes it.
+    lock: Option<Lock>,
     whole: Map<String, Value>,
     /// Whether nothing is lost where it is written anew.
     is_plain: bool,
@@ -33,19 +36,30 @@ pub struct OwnFile {
 impl OwnFile {
     /// Reads it; there need not be one yet.
     pub fn read(machine: &Machine) -> Result<Self, Trouble> {
+        Self::of(own_file(machine).context("there is no folder for mcp.json")?)
+    }
+
+    /// Reads it to change it: whoever else wants to waits until this is dropped.
+    pub fn to_change(machine: &Machine) -> Result<Self, Trouble> {
         let path = own_file(machine).context("there is no folder for mcp.json")?;
+        let lock = ListFile::new(path.clone()).lock();
+        let lock = lock.map_err(|why| Trouble::new(format!("{} {why}", path.display())))?;
+        Ok(Self { lock: Some(lock), ..Self::of(path)? })
+    }
+
+    fn of(path: PathBuf) -> Result<Self, Trouble> {
         let text = match regular::text(&path, SETTINGS_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
         };
         if text.trim().is_empty() {
-            return Ok(Self { path, whole: Map::new(), is_plain: true });
+            return Ok(Self { path, lock: None, whole: Map::new(), is_plain: true });
         }
         let is_plain = serde_json::from_str::<Value>(&text).is_ok();
         match jsonc::parse(&text) {
-            Ok(Value::Object(whole)) => Ok(Self { path, whole, is_plain }),
-            Ok(_) => Err(Trouble::new(format!("{} is no JSON object", path.display()))),
+            Ok(Value::Object(whole)) => Ok(Self { path, lock: None, whole, is_plain }),
+            Ok(_) => Err(Trouble::new(format!("{} is not a JSON object", path.display()))),
             Err(why) => Err(Trouble::new(format!("{}: {why}", path.display()))),
         }
     }
@@ -76,7 +90,7 @@ impl OwnFile {
     pub fn add(&mut self, name: &str, entry: Value, replaces: bool) -> Result<(), String> {
         let fits = read::name(name)?;
         if fits != name {
-            return Err(format!("`{}` is no name of a server; `{fits}` is", super::file::shown(name)));
+            return Err(format!("`{}` is not a valid server name; `{fits}` is", super::file::shown(name)));
         }
         let servers = self.whole.entry(SERVERS).or_insert_with(|| Value::Object(Map::new()));
         let servers = servers.as_object_mut().ok_or(format!("`{SERVERS}` of your mcp.json is no object"))?;
@@ -100,9 +114,12 @@ impl OwnFile {
         servers.and_then(|servers| servers.remove(name)).is_some()
     }
 
-    /// Writes it, whole or not at all. It may hold keys: only the user may read it.
+    /// Writes it, whole or not at all, where it was read [to be changed](Self::to_change). It may hold keys: only the user may read it.
     pub fn write(&self) -> Result<(), Trouble> {
         let shown = self.path.display();
+        if self.lock.is_none() {
+            return Err(Trouble::new(format!("{shown} was read to be looked at")));
+        }
         if !self.is_plain {
             return Err(Trouble::new(format!("{shown} has comments, which would be lost; change it in an editor")));
         }

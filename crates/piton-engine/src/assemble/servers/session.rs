@@ -2,12 +2,14 @@
 
 use super::super::machine::Machine;
 use super::super::notice::Notice;
+use super::super::secrets;
 use super::super::server;
 use super::super::trouble::Trouble;
 use super::{Origin, in_agent, in_force, look};
 use crate::agents::{Agent, OpenServers};
 use crate::assemble::scope::Scope;
 use crate::config::Config;
+use crate::firewall;
 use piton_mcp::{Client, Surroundings};
 use piton_tools::private;
 use piton_tools::servers::Servers;
@@ -77,5 +79,6 @@ pub fn surroundings(
         workspace: workspace.to_owned(),
         http: server::http_options(server::WEB, config, machine)?,
         confinement,
+        firewall: firewall::of_machine(&machine.data_dir, &secrets::known(config, machine)),
     })
 }

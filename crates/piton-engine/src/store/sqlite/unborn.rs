@@ -75,6 +75,13 @@ pub(super) fn clear(dir: &SessionDir, _held: &Lock) -> Result<(), Fault> {
     files.into_iter().try_for_each(|path| remove(&path).map_err(Fault::os(&path)))
 }
 
+/// Removes a folder that its holder could not make into a session. Best effort: what is left is swept away in time.
+pub(super) fn remove_all(dir: &SessionDir, held: Lock) {
+    let removed = FILES.iter().try_for_each(|name| remove(&dir.root().join(name)));
+    let _ = removed.and_then(|()| fs::remove_dir(dir.root()));
+    drop(held);
+}
+
 /// Removes what was left for long and holds nothing: folders without events, and sessions that never came in whole.
 /// Best effort. Answers how many folders went.
 pub fn sweep(data_dir: &Path) -> usize {

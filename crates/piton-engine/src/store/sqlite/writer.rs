@@ -57,6 +57,20 @@ pub struct Journal {
     opening: Opening,
     /// Makes the name of a new session's folder durable, beside all that comes before the first commit.
     naming: Option<JoinHandle<Result<(), Fault>>>,
+    /// Whether a commit did not come about.
+    has_failed: bool,
+}
+
+impl Drop for Journal {
+    /// A session whose first commit failed is none.
+    fn drop(&mut self) {
+        if self.has_failed
+            && self.head.seq == 0
+            && let Some((dir, lock)) = self.home.take()
+        {
+            unborn::remove_all(&dir, lock);
+        }
+    }
 }
 
 /// What the next commit has to do before it may add events.
@@ -139,7 +153,10 @@ impl Journal {
                 self.staged.clear();
                 Ok(())
             }
-            Err(fault) => Err(self.explain(fault)),
+            Err(fault) => {
+                self.has_failed = true;
+                Err(self.explain(fault))
+            }
         }
     }
 
@@ -245,6 +262,7 @@ impl Journal {
             asked: AskedModel::default(),
             opening,
             naming: None,
+            has_failed: false,
         }
     }
 
@@ -254,7 +272,17 @@ impl Journal {
         if unborn::is_unborn(dir) {
             unborn::clear(dir, &lock)?;
         }
-        let conn = schema::create(&dir.journal_db())?;
+        let is_new = !dir.journal_db().exists();
+        let conn = match schema::create(&dir.journal_db()) {
+            Ok(conn) => conn,
+            Err(fault) => {
+                // As on a full disk: nothing is recorded in it, and nobody else can be at it.
+                if is_new {
+                    unborn::remove_all(dir, lock);
+                }
+                return Err(fault);
+            }
+        };
         let mut journal = Self::new(conn, Some((dir.clone(), lock)), opening);
         let root = dir.root().to_owned();
         // Without a thread the first commit does it by itself.

@@ -77,7 +77,7 @@ fn what_the_sandbox_moved_away_is_told_below_the_call() {
 }
 
 /// A turn that has read, edited, failed, and is at work.
-fn work() -> Told {
+pub(super) fn work() -> Told {
     let mut told = Told::default();
     let message = MessageId::from("m1");
     let parts = vec![Part::text("fix the failing test in calc.py, and say what was wrong with it")];
@@ -165,6 +165,14 @@ fn screens() -> Vec<(&'static str, Way)> {
                 subtask: None,
             });
             hear(seat, told);
+        }),
+        ("interrupted", |seat| {
+            let mut told = work();
+            called(&mut told, 3, &[("bash", json!({"command": "cargo test"}))]);
+            seat.tell(Input::Session { id: "ses_1".to_owned() });
+            seat.tell(Input::Interrupted);
+            told.all.into_iter().for_each(|told| drop(seat.tell(Input::Heard(Box::new(told)))));
+            seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
         }),
         ("own command", |seat| {
             let mut told = Told::default();

@@ -1,0 +1,196 @@
+//! What a newcomer stumbled over in the terminal interface, point by point.
+
+use crate::chat::{A_WHILE, face_of, seat, shown, wait_for};
+use crate::stage::{Ran, Stage, is_alive, kill, until};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::process::Stdio;
+use std::thread::sleep;
+
+#[test]
+fn a_command_that_was_running_when_piton_was_killed_is_shown_as_interrupted() {
+    let command = "echo x >> began; until test -e go; do sleep 0.05; done; echo went-$((40+2))";
+    let script = json!([{"tools": [{"name": "bash", "args": {"command": command}}]}, {"text": "It went."}]);
+    let stage = Stage::new(script);
+    let mut person = seat(&stage, &["--yes", "wait for it"]);
+    until("it runs", || stage.workspace.has("began"));
+    kill(face_of(&person).unwrap(), Signal::KILL);
+    person.end();
+    let mut again = seat(&stage, &["--yes", "-c"]);
+    wait_for(&again, "interrupted: /continue resumes, Esc ends the turn");
+    wait_for(&again, "– bash echo x");
+    let screen = shown(&again);
+    assert!(screen.contains("interrupted: /contin"), "{screen}");
+    assert!(!screen.contains("Esc stops"), "{screen}");
+    // It is at rest: it is left without a question.
+    again.type_keys("\u{4}");
+    assert_eq!(again.end(), 0);
+    let mut again = seat(&stage, &["--yes", "-c"]);
+    wait_for(&again, "interrupted: /continue resumes");
+    stage.workspace.write("go", "");
+    again.type_keys("/continue\r");
+    wait_for(&again, "It went.");
+    wait_for(&again, "2 steps");
+    assert_eq!(stage.workspace.read("began"), "x\n", "it ran once");
+    let told = serde_json::to_string(&stage.last_messages()).unwrap();
+    assert!(told.contains("went-42"), "{told}");
+    again.type_keys("\u{4}");
+    assert_eq!(again.end(), 0);
+}
+
+#[test]
+fn a_new_session_keeps_the_model_that_was_chosen() {
+    let stage = Stage::new(json!([{"text": "One."}]));
+    let mut person = seat(&stage, &["say one"]);
+    wait_for(&person, "1 step");
+    person.type_keys("/model openai-chat/other-model\r");
+    wait_for(&person, " · other-model · ");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+    // The person names no model here: it is the session's.
+    let before = "stty rows 24 cols 90; ";
+    let mut again = stage.terminal_behind(before, &["-c"]);
+    wait_for(&again, " · other-model · ");
+    again.type_keys("/new\r");
+    wait_for(&again, "a new session begins");
+    assert!(shown(&again).lines().rev().any(|row| row.contains(" · other-model · ")), "{}", shown(&again));
+    again.type_keys("\u{4}");
+    assert_eq!(again.end(), 0);
+}
+
+#[test]
+fn the_demo_that_is_over_says_so_and_what_comes_next() {
+    let stage = Stage::new(json!([]));
+    let mut demo = stage.piton(&["demo", "--dir", "."]);
+    demo.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").env_remove("ANTHROPIC_API_KEY");
+    Ran::of(demo);
+    let before = "stty rows 24 cols 90; unset OPENAI_API_KEY OPENAI_BASE_URL ANTHROPIC_API_KEY; ";
+    let mut person = stage.terminal_behind(before, &["-c"]);
+    wait_for(&person, "a recording played its model");
+    wait_for(&person, "/model switches to a real model");
+    wait_for(&person, "? keys");
+    person.type_keys("and now?\r");
+    wait_for(&person, "That was the demo");
+    let screen = shown(&person);
+    assert!(screen.contains("piton auth login PROVIDER") && !screen.contains("cassette"), "{screen}");
+    wait_for(&person, "? keys");
+    person.type_keys("/new\r");
+    wait_for(&person, "No model can be asked yet");
+    person.type_keys("\u{1b}");
+    until("the list is gone", || !shown(&person).contains("No model can be asked yet"));
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+#[test]
+fn who_leaves_is_asked_what_becomes_of_commands_in_the_background() {
+    let command = "echo $$ > pid; until test -e go; do sleep 0.05; done; touch went";
+    let script = json!([
+        {"tools": [{"name": "bash", "args": {"command": command, "background": true}}]},
+        {"text": "It runs."}
+    ]);
+    let stage = Stage::new(script);
+    let mut person = seat(&stage, &["--sandbox", "off", "--yes", "start it"]);
+    wait_for(&person, "2 steps");
+    wait_for(&person, "1 in background");
+    person.type_keys("\u{4}");
+    wait_for(&person, "1 task still runs in the background");
+    sleep(A_WHILE);
+    person.type_keys("\r");
+    until("it stays", || !shown(&person).contains("still runs"));
+    person.type_keys("/quit\r");
+    wait_for(&person, "1 task still runs in the background");
+    sleep(A_WHILE);
+    person.type_keys("keep\r");
+    assert_eq!(person.end(), 0);
+    let pid: u32 = stage.workspace.read("pid").trim().parse().unwrap();
+    assert!(is_alive(pid));
+    stage.workspace.write("go", "");
+    until("it went on", || stage.workspace.has("went"));
+}
+
+#[test]
+fn a_message_of_another_client_is_not_put_into_this_prompt_when_the_turn_is_stopped() {
+    let long = json!({"text": "word ".repeat(400), "delta_chars": 5, "delay_ms": 20});
+    let stage = Stage::new(json!([long, {"text": "Mine, then."}]));
+    let mut person = seat(&stage, &["go on and on"]);
+    wait_for(&person, "word word");
+    let mut other = stage.piton(&["run", "-c", "also this"]);
+    other.stdout(Stdio::null()).stderr(std::fs::File::create(stage.home.path().join("other")).unwrap());
+    let mut other = other.spawn().unwrap();
+    wait_for(&person, "↳ at the next step: also this");
+    person.type_keys("and mine\r");
+    wait_for(&person, "↳ at the next step: and mine");
+    person.type_keys("\u{1b}");
+    wait_for(&person, "not sent to the model, since the turn was stopped: also this");
+    wait_for(&person, "› and mine");
+    until("nothing waits", || !shown(&person).contains('↳'));
+    assert!(!other.wait().unwrap().success());
+    // As the turn that was stopped, or as the message that was taken back: what comes first.
+    let told = stage.home.read("other");
+    assert!(told.contains("Stopped.") || told.contains("taken back"), "{told}");
+    person.type_keys("\r");
+    wait_for(&person, "Mine, then.");
+    assert!(!stage.last_messages().iter().any(|message| message.to_string().contains("also this")));
+    wait_for(&person, "? keys");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+#[test]
+fn a_message_that_waits_comes_back_when_somebody_else_stops_the_turn() {
+    let long = json!({"text": "word ".repeat(400), "delta_chars": 5, "delay_ms": 20});
+    let stage = Stage::new(json!([long, {"text": "Mine, then."}]));
+    let mut person = seat(&stage, &["go on and on"]);
+    wait_for(&person, "word word");
+    person.type_keys("and mine\r");
+    wait_for(&person, "↳ at the next step: and mine");
+    Ran::of(stage.piton(&["session", "cancel", "last"])).expect_code(0);
+    wait_for(&person, "the turn was stopped before your message was read");
+    wait_for(&person, "› and mine");
+    until("nothing waits", || !shown(&person).contains('↳'));
+    person.type_keys("\r");
+    wait_for(&person, "Mine, then.");
+    wait_for(&person, "? keys");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+#[test]
+fn what_a_repository_brings_along_is_trusted_and_let_go_of_by_a_key() {
+    let stage = Stage::new(json!([]));
+    stage.workspace.write(".git/HEAD", "");
+    stage.workspace.write(".piton/config.toml", "[limits]\nmax_steps = 1\n");
+    let standing = || {
+        let json: Value = serde_json::from_str(&Ran::of(stage.piton(&["trust", "--json"])).stdout).unwrap();
+        json["items"][0]["standing"].as_str().unwrap().to_owned()
+    };
+    let mut person = seat(&stage, &[]);
+    wait_for(&person, "? keys");
+    person.type_keys("/trust\r");
+    wait_for(&person, "max_steps = 1");
+    assert!(!shown(&person).contains('{'), "{}", shown(&person));
+    sleep(A_WHILE);
+    person.type_keys("t");
+    until("it is trusted", || standing() == "trusted");
+    wait_for(&person, "it counts from the next session on");
+    stage.workspace.write(".piton/config.toml", "[limits]\nmax_steps = 2\n");
+    person.type_keys("q/trust\r");
+    wait_for(&person, "+max_steps = 2");
+    assert!(shown(&person).contains("-max_steps = 1"), "{}", shown(&person));
+    assert_eq!(standing(), "changed");
+    sleep(A_WHILE);
+    // It changes again while it is read: that form was not seen.
+    stage.workspace.write(".piton/config.toml", "[limits]\nmax_steps = 3\n");
+    person.type_keys("t");
+    wait_for(&person, "+max_steps = 3");
+    assert_eq!(standing(), "changed");
+    person.type_keys("t");
+    until("it is trusted", || standing() == "trusted");
+    person.type_keys("u");
+    until("it is not any more", || standing() == "unknown");
+    person.type_keys("q");
+    wait_for(&person, "has changed since it was shown");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
