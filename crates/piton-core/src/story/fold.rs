@@ -56,7 +56,7 @@ impl Story {
     fn of_session(&mut self, record: &Record, changes: &mut Vec<Change>) {
         let event = &record.event;
         match event {
-            Event::UserSpoke { message, parts, delivery, typed, allows: _ } => {
+            Event::UserSpoke { message, parts, delivery, typed, .. } => {
                 let text = typed.clone().unwrap_or_else(|| prose(parts));
                 self.spoke(record, message, parts, text, *delivery, changes);
             }

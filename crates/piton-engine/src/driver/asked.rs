@@ -160,12 +160,10 @@ impl Driver {
         if prompt.delivery == When::Interrupt {
             self.cancel(Canceller::User);
         }
-        let called = prompt
-            .command
-            .clone()
-            .map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None, made: 0, allows: Vec::new() }));
+        let called = prompt.command.clone().map(|name| Box::new(Called::new(name, prompt.text.clone())));
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
-        self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery, called }, wait, asker });
+        let refers = prompt.beside.is_none() || !prompt.text.is_empty() || called.is_some();
+        self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery, refers, called }, wait, asker });
     }
 
     /// A prompt that is repeated waits for the same turn.

@@ -357,10 +357,19 @@ impl Told {
             delivery: Delivery::Steer,
             typed: None,
             allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
         });
         let policy = Box::new(Policy::piton());
         let (model, fallbacks) = ("fake/model".to_owned(), vec![]);
-        self.record(Event::TurnStarted { turn: step, model, fallbacks, policy, compact_at_tokens: None });
+        self.record(Event::TurnStarted {
+            turn: step,
+            model,
+            fallbacks,
+            policy,
+            compact_at_tokens: None,
+            this_turn_only: false,
+        });
         self.record(Event::StepStarted { step, kind: StepKind::Ordinary, note: None });
         for text in pieces {
             let live = Live::ModelDelta { step, attempt: 1, delta: Delta::Text { text } };

@@ -42,9 +42,24 @@ fn what_the_sandbox_moved_away_is_told_below_the_call() {
     let mut told = Told::default();
     let message = MessageId::from("m1");
     let parts = vec![Part::text("go")];
-    told.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() });
+    told.record(Event::UserSpoke {
+        message,
+        parts,
+        delivery: Delivery::Steer,
+        typed: None,
+        allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
+    });
     let (model, policy) = ("fake/model".to_owned(), Box::new(Policy::piton()));
-    told.record(Event::TurnStarted { turn: 1, model, fallbacks: vec![], policy, compact_at_tokens: None });
+    told.record(Event::TurnStarted {
+        turn: 1,
+        model,
+        fallbacks: vec![],
+        policy,
+        compact_at_tokens: None,
+        this_turn_only: false,
+    });
     told.record(Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None });
     called(&mut told, 1, &[("bash", json!({"command": "touch .envrc"}))]);
     let moved = json!({"undone": [".envrc was made, and moved away. It is kept in /data/0-.envrc"]});
@@ -66,9 +81,24 @@ pub(super) fn work() -> Told {
     let mut told = Told::default();
     let message = MessageId::from("m1");
     let parts = vec![Part::text("fix the failing test in calc.py, and say what was wrong with it")];
-    told.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() });
+    told.record(Event::UserSpoke {
+        message,
+        parts,
+        delivery: Delivery::Steer,
+        typed: None,
+        allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
+    });
     let (model, policy) = ("fake/model".to_owned(), Box::new(Policy::piton()));
-    told.record(Event::TurnStarted { turn: 1, model, fallbacks: vec![], policy, compact_at_tokens: None });
+    told.record(Event::TurnStarted {
+        turn: 1,
+        model,
+        fallbacks: vec![],
+        policy,
+        compact_at_tokens: None,
+        this_turn_only: false,
+    });
     told.record(Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None });
     called(&mut told, 1, &[("read", json!({"path": "calc.py"})), ("grep", json!({"pattern": "add"}))]);
     settled(&mut told, "c1_0", Outcome::ok("1 def add").titled("read calc.py (2 lines)"));
@@ -131,6 +161,8 @@ fn screens() -> Vec<(&'static str, Way)> {
                 delivery: Delivery::FollowUp,
                 typed: None,
                 allows: Vec::new(),
+                for_turn: None,
+                subtask: None,
             });
             hear(seat, told);
         }),
