@@ -50,6 +50,7 @@ Exit codes and formats:  docs/exit-codes.md and docs/stream-json.md in the sourc
 const MODEL: &str = "Model";
 const PERMISSIONS: &str = "Permissions";
 const LIMITS: &str = "Limits and checks";
+const EXTENSIONS: &str = "Agents and plugins";
 const SESSIONS: &str = "Sessions";
 const OUTPUT: &str = "Input and output";
 const LOG: &str = "Log";
@@ -197,7 +198,7 @@ pub(crate) struct RunArgs {
     /// above, or your own, with the prompt's words as `$1`, `$2`, … and `$ARGUMENTS`
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Option<String>,
-    /// Run every tool without asking
+    /// Run tools without asking. Calls that always need a person, such as changes to .git outside the sandbox, are refused
     #[arg(short, long, help_heading = PERMISSIONS)]
     pub(crate) yes: bool,
     /// Permission mode: ask, accept-edits (edits in the workspace run), auto (like --yes) or plan (only reads run)
@@ -209,10 +210,10 @@ pub(crate) struct RunArgs {
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
     /// Use the plugin in this folder for this run (repeatable)
-    #[arg(long, value_name = "DIR", help_heading = SESSIONS)]
+    #[arg(long, value_name = "DIR", help_heading = EXTENSIONS)]
     pub(crate) plugin_dir: Vec<PathBuf>,
     /// Agents for this run, as JSON: {"NAME": {"description": "…", "prompt": "…", "tools": ["Read"], "model": "…"}}
-    #[arg(long, value_name = "JSON", help_heading = SESSIONS)]
+    #[arg(long, value_name = "JSON", help_heading = EXTENSIONS)]
     pub(crate) agents: Option<String>,
     /// Require an answer that matches this JSON Schema; the model gets two chances to repair it
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
@@ -302,13 +303,13 @@ pub(crate) struct SettingFlags {
     #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
     pub(crate) deny: Vec<String>,
     /// What commands can reach: `workspace-write` (read the system, change the workspace; no network), `read-only` (the same
-    /// without changes) or `off` (everything that you can). See docs/sandbox.md
+    /// without changes) or `off` (no sandbox: your full rights). See docs/sandbox.md
     #[arg(long, value_name = "MODE", value_parser = SandboxMode::WORDS, help_heading = PERMISSIONS)]
     pub(crate) sandbox: Option<String>,
     /// Open this host to commands in the sandbox (repeatable): `example.org`, `*.example.org`, `example.org:8443`
     #[arg(long, value_name = "HOST", value_parser = open_host, help_heading = PERMISSIONS)]
     pub(crate) net: Vec<String>,
-    /// Use the loop rules of another agent, or your own from a file (`mine.toml`): steps, retries, when a turn ends, names of
+    /// Use the loop rules of another agent, or your own from a file beside your configuration (`mine.toml`): steps, retries, when a turn ends, names of
     /// tool fields. Prompt and tools stay Piton's; your own limits take precedence (see `piton presets`)
     #[arg(long, value_name = "NAME", value_parser = preset_name)]
     pub(crate) preset: Option<String>,
@@ -406,6 +407,13 @@ fn rule(text: &str) -> Result<String, String> {
     Rule::parse(text, Action::Allow).map(|rule| rule.to_string()).map_err(|error| error.to_string())
 }
 
+fn turns(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(turns) if turns > 0 => Ok(turns),
+        _ => Err("the number of turns to undo is wanted; --session names a session".to_owned()),
+    }
+}
+
 fn preset_name(name: &str) -> Result<String, String> {
     let known = Some(name).filter(|name| !is_preset_file(name));
     preset(known).map(|_| name.to_owned()).map_err(|error| error.to_string())
@@ -498,7 +506,7 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
     /// Number of turns to undo
-    #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(default_value_t = 1, value_parser = turns)]
     pub(crate) turns: u32,
     /// The session (an id or its prefix, a title, last, -2), instead of the newest in this folder
     #[arg(long, allow_hyphen_values = true, value_name = "ID")]
@@ -969,9 +977,9 @@ pub(crate) struct ModelsArgs {
 pub(crate) struct EntryArgs {
     #[command(subcommand)]
     pub(crate) command: Option<EntryCommand>,
-    /// Show this one whole
+    /// Show this one in full
     pub(crate) name: Option<String>,
-    /// Print one JSON object each
+    /// Print one JSON object per entry
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -984,7 +992,7 @@ pub(crate) enum EntryCommand {
         /// Show those too that another of their name comes before
         #[arg(long)]
         all: bool,
-        /// Print one JSON object each
+        /// Print one JSON object per entry
         #[arg(long)]
         json: bool,
     },
@@ -1020,7 +1028,7 @@ pub(crate) enum PluginCommand {
     },
     /// List the plugins: those you added, and those that settings of Claude Code enable here
     List {
-        /// Print one JSON object each
+        /// Print one JSON object per entry
         #[arg(long)]
         json: bool,
     },
@@ -1118,12 +1126,12 @@ pub(crate) enum McpCommand {
         /// The server
         name: String,
     },
-    /// Use a server again that was disabled
+    /// Re-enable a server
     Enable {
         /// The server
         name: String,
     },
-    /// Do without a server, wherever it is configured
+    /// Disable a server, wherever it is configured
     Disable {
         /// The server
         name: String,
@@ -1181,7 +1189,7 @@ pub(crate) struct McpAddArgs {
     /// A header for every request. May be repeated
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub(crate) header: Vec<String>,
-    /// How it is reached; found out where it is not said
+    /// Transport; detected if omitted
     #[arg(short, long, value_parser = ["stdio", "http", "sse"])]
     pub(crate) transport: Option<String>,
     /// Replace a server of this name

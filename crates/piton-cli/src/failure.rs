@@ -234,7 +234,7 @@ impl Known for IndexError {
                 FailureKind::User,
                 "`piton session list --all` lists all sessions, `piton session trash` the removed ones.",
             ),
-            Self::Ambiguous { .. } => Advice::of(FailureKind::User, "Write more of the id."),
+            Self::Ambiguous { .. } => Advice::of(FailureKind::User, "Use a longer id."),
             Self::Store(StoreError::Damaged { .. }) => {
                 Advice::of(FailureKind::Damaged, "The list is a cache: remove index.db, and Piton rebuilds it.")
             }
@@ -386,6 +386,9 @@ impl Known for AssembleError {
                 "`--sandbox off` (or mode = \"off\" in [sandbox] of your configuration) runs commands with all your rights: in a \
                  container or a machine that holds nothing else. docs/sandbox.md says what a sandbox needs.",
             ),
+            Self::UnknownModel { near, .. } => {
+                Advice(FailureKind::Model, Some(format!("Did you mean {}? `piton models` lists all.", near.join(", "))))
+            }
             Self::Outside(error) => error.advice(),
         }
     }

@@ -67,7 +67,7 @@ const FLAGS: [(&str, &str); 30] = [
 ];
 
 /// Commands of other agents, and what to type here.
-const COMMANDS: [(&str, &str); 17] = [
+const COMMANDS: [(&str, &str); 18] = [
     ("agents", "piton agent"),
     ("ask", "piton run \"…\""),
     ("continue", "piton -c"),
@@ -83,6 +83,7 @@ const COMMANDS: [(&str, &str); 17] = [
     ("set", "piton config edit, or --set KEY=VALUE for one run"),
     ("stats", "piton session cost"),
     ("status", "piton doctor"),
+    ("version", "piton --version"),
     ("update", "install it again, the way you did (docs/install.md)"),
     ("upgrade", "install it again, the way you did (docs/install.md)"),
 ];
@@ -219,7 +220,9 @@ fn with_our_words(mut error: Error, args: &[OsString]) -> Error {
         _ => None,
     };
     let ours = match error.kind() {
-        ErrorKind::UnknownArgument => said(ContextKind::InvalidArg).and_then(|said| instead_of_flag(&said)),
+        ErrorKind::UnknownArgument => {
+            said(ContextKind::InvalidArg).and_then(|said| instead_of_flag(&said, takes_task(args)))
+        }
         ErrorKind::InvalidSubcommand => {
             said(ContextKind::InvalidSubcommand).and_then(|said| instead_of_command(&said, !begins_with_command(args)))
         }
@@ -232,14 +235,26 @@ fn with_our_words(mut error: Error, args: &[OsString]) -> Error {
         if ours.starts_with(IN_PITON) {
             error.remove(ContextKind::SuggestedSubcommand);
         }
+        // It names what was typed so far, and one of the ways on.
+        if error.kind() == ErrorKind::UnknownArgument {
+            error.remove(ContextKind::Usage);
+        }
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(ours)]));
     }
     error
 }
 
-fn instead_of_flag(said: &str) -> Option<String> {
+/// Whether the command that is typed takes a task.
+fn takes_task(args: &[OsString]) -> bool {
+    let cli = Cli::command();
+    let command = first_word(args).and_then(|at| cli.find_subcommand(&args[at])).unwrap_or(&cli);
+    command.get_positionals().any(|arg| ["prompt", "task"].contains(&arg.get_id().as_str()))
+}
+
+fn instead_of_flag(said: &str, takes_task: bool) -> Option<String> {
     if !said.starts_with('-') {
-        return Some("a task of several words stands in quotes: piton run \"fix the failing test\"".to_owned());
+        return takes_task
+            .then(|| "put a task of several words in quotes: piton run \"fix the failing test\"".to_owned());
     }
     let (_, ours) = FLAGS.iter().find(|(theirs, _)| *theirs == said)?;
     Some(format!("{IN_PITON}{ours}"))

@@ -38,6 +38,11 @@ impl<'a> Upkeep<'a> {
         self.wrote = Some(Wrote { id, from, workspace: session.workspace().to_owned(), snapshots });
     }
 
+    /// The session that was open here is not kept.
+    pub(crate) fn is_gone(&mut self) {
+        self.wrote = None;
+    }
+
     /// Does it, once the session is closed.
     pub(crate) async fn done(self) {
         let Some(Wrote { id, from, workspace, snapshots }) = self.wrote else { return };

@@ -13,6 +13,7 @@
 use crate::event::{Event, Moment, Record, Trigger, TurnEnd};
 use crate::ids::{CallId, MessageId, Seq};
 use crate::message::prose;
+use std::collections::HashSet;
 
 /// The path from the head of a journal back to its beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub struct TurnSpan {
     pub end: Option<TurnEnd>,
     /// The workspace before its first change and after its last. `None`: it changed nothing.
     pub files: Option<Trees>,
+    /// Calls that may have changed something began without a snapshot before them: snapshots were off.
+    pub is_unsaved: bool,
     /// Whether it belongs to the conversation as it is now.
     pub on_path: bool,
 }
@@ -103,6 +106,8 @@ struct Walk<'r> {
     spoken: Vec<(&'r MessageId, String)>,
     /// The user's own commands that run.
     own: Vec<&'r CallId>,
+    /// The calls requested so far that may change something.
+    changing: HashSet<&'r CallId>,
     /// Whether the turn at the head is theirs.
     is_own: bool,
 }
@@ -130,6 +135,14 @@ impl<'r> Walk<'r> {
                     None => self.begin(*turn, record.seq, prompt, on_path),
                 }
                 self.is_own = false;
+            }
+            Event::CallRequested { call, effects, .. } if effects.need_snapshot() => {
+                self.changing.insert(call);
+            }
+            Event::CallStarted { call } if self.changing.contains(call) || self.own.contains(&call) => {
+                if let Some(span) = self.at_head().filter(|span| span.files.is_none()) {
+                    span.is_unsaved = true;
+                }
             }
             Event::UserRan { call, command, turn, .. } => self.user_ran(record, call, command, *turn, on_path),
             Event::CallSettled { call, .. } if self.own.contains(&call) => {
@@ -167,7 +180,17 @@ impl<'r> Walk<'r> {
 
     fn begin(&mut self, turn: u32, started: Seq, prompt: String, on_path: bool) {
         let follows = self.at_head().map(|span| span.turn);
-        self.spans.push(TurnSpan { turn, started, last: started, follows, prompt, end: None, files: None, on_path });
+        self.spans.push(TurnSpan {
+            turn,
+            started,
+            last: started,
+            follows,
+            prompt,
+            end: None,
+            files: None,
+            is_unsaved: false,
+            on_path,
+        });
         self.head = Some(self.spans.len() - 1);
     }
 

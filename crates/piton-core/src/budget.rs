@@ -211,9 +211,8 @@ impl UpcomingCall<'_> {
             return Err(Short::new(
                 money.why,
                 format!(
-                    "the next call can cost ${} ({} tokens in, and {shortest} for a short reply), and ${} of ${} is left{}",
+                    "the next call could cost up to ${}; ${} of ${} is left{}",
                     dollars(need),
-                    self.input_tokens,
                     dollars(left),
                     dollars(money.most),
                     money.of
@@ -266,10 +265,7 @@ mod tests {
         let Leave::Short(Short { detail: words, .. }) = call(10_000, Some(32_000)).leave(&money(100_000), &used) else {
             panic!("it fits")
         };
-        assert_eq!(
-            words,
-            "the next call can cost $0.0525 (10000 tokens in, and 1000 for a short reply), and $0.0300 of $0.1000 is left"
-        );
+        assert_eq!(words, "the next call could cost up to $0.0525; $0.0300 of $0.1000 is left");
         let tokens = Budget { tokens: Some(10_500), ..Budget::default() };
         let Leave::Short(Short { detail: words, .. }) = call(10_000, None).leave(&tokens, &Used::default()) else {
             panic!("it fits")
@@ -302,7 +298,7 @@ mod tests {
             panic!("it fits")
         };
         assert_eq!(why, Why::SessionCost);
-        assert!(detail.ends_with("and $0.0500 of $1.0000 is left in this session"), "{detail}");
+        assert!(detail.ends_with("; $0.0500 of $1.0000 is left in this session"), "{detail}");
         let Some(Short { why, detail }) = budget.spent(&spent(1_000_000)) else { panic!("it is spent") };
         assert_eq!((why, detail.as_str()), (Why::SessionCost, "$1.0000 of $1.0000 spent in this session"));
     }

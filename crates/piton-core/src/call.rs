@@ -375,6 +375,9 @@ pub struct Outcome {
     pub delegated: Option<Box<Delegated>>,
 }
 
+/// The field of an outcome's metadata that says why a subagent did not finish whose calls were refused.
+pub const REFUSED: &str = "refused";
+
 /// The usage of a subagent for one call, including the subagents that it has called. It counts toward the turn of the
 /// call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

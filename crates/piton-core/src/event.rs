@@ -323,6 +323,9 @@ pub enum Event {
         /// The message that it is run for, whose template includes the output. The model reads it there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<MessageId>,
+        /// Whether it has a terminal of its own, into which the user can type.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        terminal: bool,
     },
     /// A background command or subagent has ended. Recorded once, by whichever process has the session when that becomes
     /// known.

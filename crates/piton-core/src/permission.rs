@@ -10,7 +10,7 @@ mod pattern;
 mod rule;
 mod scope;
 
-pub use rule::{NET, NotARule, Rule, Voice};
+pub use rule::{NET, NotARule, Rule, Voice, use_of};
 
 use crate::call::Access;
 use crate::ids::TimeMs;
@@ -330,6 +330,7 @@ impl Class {
             Access::Unsandboxed(_) => Self::Unconfined,
             // Each call of a subagent is judged by these rules or stricter ones.
             Access::Spawn => Self::Free,
+            Access::Use(used) if rule::named(used).is_some() => Self::Free,
             // Without a sandbox, a command may reach any other host as well.
             Access::Reach(host) if !ask.has_commands() && !ask.is_open(host) => Self::NewHost,
             Access::Reach(_) | Access::Use(_) => Self::Other,
@@ -365,10 +366,10 @@ impl Class {
             Self::Harmless => format!("it changes nothing; {place}"),
             Self::Command => format!("a command, {place}; mode {mode}"),
             Self::SomePath => "which file is known only when it runs; the sandbox holds it".to_owned(),
-            Self::Unknowable => format!("what it does cannot be known from its text; {place}; mode {mode}"),
-            Self::Other => format!("no rule speaks of it; mode {mode}"),
-            Self::NewHost => "nobody has opened this host".to_owned(),
-            Self::Protected => "what is there is run or believed by other programs".to_owned(),
+            Self::Unknowable => format!("it cannot be checked; {place}; mode {mode}"),
+            Self::Other => format!("no rule covers it; mode {mode}"),
+            Self::NewHost => "this host is not allowed yet".to_owned(),
+            Self::Protected => "other programs run or trust this file".to_owned(),
             Self::Unconfined => "it would run with all your rights".to_owned(),
             Self::Never => "keys, histories and Piton's own files are for no call".to_owned(),
         }
@@ -426,6 +427,13 @@ impl Rules {
         let judged =
             about.judge(&Ask { tool: name, accesses: &accesses, workspace: "", is_confined: true, reach: &reach });
         judged.rule.map(|_| judged.action)
+    }
+
+    /// Whether they forbid a call of `task` or `skill` that names this agent or skill.
+    pub fn forbid_use(&self, tool: &str, name: &str) -> bool {
+        let (accesses, reach) = ([use_of(tool, name)], Reach::default());
+        let ask = Ask { tool, accesses: &accesses, workspace: "", is_confined: true, reach: &reach };
+        self.judge(&ask).action == Action::Deny
     }
 
     /// Whether there are no rules.
@@ -659,7 +667,14 @@ impl<'a> Ask<'a> {
     /// The parts that are judged. A script is judged by what it is made of, where that is known.
     fn judged(&self) -> Vec<Option<&'a Access>> {
         let has_parts = self.accesses.iter().any(|access| matches!(access, Access::Command(_) | Access::Unknowable(_)));
-        let is_judged = |access: &&Access| !(has_parts && matches!(access, Access::Run(_)));
+        // Whoever is called by name is judged by that.
+        let has_name =
+            self.accesses.iter().any(|access| matches!(access, Access::Use(used) if rule::named(used).is_some()));
+        let is_judged = |access: &&Access| match access {
+            Access::Run(_) => !has_parts,
+            Access::Spawn => !has_name,
+            _ => true,
+        };
         let parts: Vec<_> = self.accesses.iter().filter(is_judged).map(Some).collect();
         if parts.is_empty() { vec![None] } else { parts }
     }

@@ -26,6 +26,42 @@ pub fn is_meant(name: &str, tool: &str) -> bool {
     name == tool || (is_server(name) && tool.strip_prefix(name).is_some_and(|rest| rest.starts_with("__")))
 }
 
+/// The same, of a name that holds tools back: in every spelling of the server's name, as its file writes it and as another program
+/// would. Servers whose names differ in nothing but such characters are meant together.
+pub fn may_be_meant(name: &str, tool: &str) -> bool {
+    if is_meant(name, tool) {
+        return true;
+    }
+    let Some(said) = name.strip_prefix(PREFIX) else { return false };
+    let Some((server, own)) = tool.strip_prefix(PREFIX).and_then(|rest| rest.split_once("__")) else { return false };
+    let is_server = |said: &str| squashed(said) == squashed(server);
+    let whole = said.strip_suffix('*').map_or(said, |stem| stem.trim_end_matches('_'));
+    // What is written in front of a `*` is a whole name only where the two strokes behind it end it.
+    let is_whole = !said.ends_with('*') || said.ends_with("__*");
+    if is_whole && is_server(whole) {
+        return true;
+    }
+    said.match_indices("__").any(|(at, _)| is_server(&said[..at]) && is_own(&said[at + 2..], own))
+}
+
+/// Whether this is how a rule may write a tool's own name.
+fn is_own(said: &str, own: &str) -> bool {
+    let said = (squashed(said.trim_end_matches('*')), said.ends_with('*'));
+    let is_said = |own: &str| match &said {
+        (stem, true) => squashed(own).starts_with(stem),
+        (name, false) => squashed(own) == *name,
+    };
+    // A name that did not fit ends in a hash.
+    let is_hash = |end: &str| end.len() == 8 && end.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_said(own) || own.rsplit_once('_').is_some_and(|(name, end)| is_hash(end) && is_said(name))
+}
+
+/// A name without what programs spell differently: one `_` for each run of what is no letter and no digit.
+fn squashed(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("_")
+}
+
 /// Whether a name means all tools of a server: `mcp__server`.
 pub fn is_server(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(|server| !server.is_empty() && !server.contains("__"))
@@ -90,6 +126,33 @@ mod tests {
         assert!(!is_meant("mcp__db", "mcp__dbs__query"));
         assert_eq!(server_of("mcp__my-db__run__all"), Some("my-db"));
         assert_eq!(["mcp__db", "mcp____x", "bash", "mcp__db__"].map(server_of), [None; 4]);
+    }
+
+    #[test]
+    fn what_holds_a_tool_back_does_in_every_spelling_of_its_servers_name() {
+        let all = [
+            ("mcp__my server__drop", "mcp__my_server__drop"),
+            ("mcp__my_server__drop", "mcp__my-server__drop"),
+            ("mcp__my-server", "mcp__my_server__drop"),
+            ("mcp__a__b__drop", "mcp__a_b__drop"),
+            ("mcp__a__b", "mcp__a_b__drop"),
+            ("mcp__a__b__*", "mcp__a_b__drop"),
+            ("mcp__a.b__dr*", "mcp__a_b__drop"),
+            ("mcp__db__a_b", "mcp__db__a_b_0123abcd"),
+        ];
+        for (said, tool) in all {
+            assert!(may_be_meant(said, tool), "{said} {tool}");
+        }
+        let others = [
+            ("mcp__db", "mcp__db-prod__drop"),
+            ("mcp__db__drop", "mcp__db__drop_all"),
+            ("mcp__a_b", "mcp__a__b"),
+            ("mcp__a__b__drop", "mcp__a__b"),
+            ("db", "mcp__db__drop"),
+        ];
+        for (said, tool) in others {
+            assert!(!may_be_meant(said, tool), "{said} {tool}");
+        }
     }
 
     #[test]

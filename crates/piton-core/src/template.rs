@@ -76,6 +76,22 @@ pub fn pieces(template: &str, arguments: &str, places: &Places) -> Vec<Piece> {
     pieces
 }
 
+/// Puts values in the place of `${NAME}`: in texts as they are, in commands as variables of the shell's.
+pub fn fill_variables(pieces: &mut [Piece], variables: &[(&str, &str)]) {
+    for (name, value) in variables {
+        let place = format!("${{{name}}}");
+        for piece in pieces.iter_mut() {
+            match piece {
+                Piece::Text(text) if text.contains(&place) => *text = text.replace(&place, value),
+                Piece::Shell(code) if code.contains(name) => {
+                    *code = format!("{name}={}; {code}", quoted_for_shell(value));
+                }
+                Piece::Text(_) | Piece::Shell(_) | Piece::Given(_) => {}
+            }
+        }
+    }
+}
+
 const ALL: &str = "$ARGUMENTS";
 
 /// A user's words on their way into a template.
@@ -394,6 +410,20 @@ mod tests {
             "target='its'; set -- 'its' 'now'; # don't\nrm -rf build/$target ${2} ${2}"
         );
         assert_eq!(shell("!`ls`", "a b", &Places::default()), "ls");
+    }
+
+    #[test]
+    fn a_variable_is_a_text_in_words_and_never_code() {
+        let mut all = pieces("in ${DIR}: !`ls \"${DIR}/x\"` !`id`", "", &Places::default());
+        fill_variables(&mut all, &[("DIR", "/a'b")]);
+        let shell = |code: &str| Piece::Shell(code.to_owned());
+        let expected = [
+            Piece::Text("in /a'b: ".to_owned()),
+            shell("DIR='/a'\\''b'; ls \"${DIR}/x\""),
+            Piece::Text(" ".to_owned()),
+            shell("id"),
+        ];
+        assert_eq!(all, expected);
     }
 
     #[test]

@@ -500,12 +500,13 @@ impl State {
         keep_from_model: bool,
         snapshot: bool,
         message: Option<MessageId>,
+        terminal: bool,
     ) -> Event {
         let shell = &self.work.shell;
         // One that runs while another does belongs to that one.
         let is_first = !self.is_in_turn() && !shell.is_open() && !shell.is_unsealed();
         let turn = is_first.then_some(self.work.turns + 1);
-        Event::UserRan { call: shell.next_id(), command, keep_from_model, turn, snapshot, message }
+        Event::UserRan { call: shell.next_id(), command, keep_from_model, turn, snapshot, message, terminal }
     }
 
     /// What would bring back what was taken back last, if nothing was said since.
@@ -548,11 +549,16 @@ impl State {
 
     /// What the rules of the turn, what the user has granted and what skills of this turn allow say of a call.
     pub fn judge(&self, tool: &str, accesses: &[Access]) -> Judgement {
+        self.judge_with(tool, accesses, &[])
+    }
+
+    /// The same, where more is granted: to sessions that work together with this one.
+    pub fn judge_with(&self, tool: &str, accesses: &[Access], more: &[Grant]) -> Judgement {
         let policy = &self.work.turn.policy;
         let ask = self.work.ask(tool, accesses);
-        let grants = match self.work.turn.grants.as_slice() {
-            [] => Cow::Borrowed(&self.work.grants),
-            of_turn => Cow::Owned([&self.work.grants, of_turn].concat()),
+        let grants = match (self.work.turn.grants.as_slice(), more) {
+            ([], []) => Cow::Borrowed(&self.work.grants),
+            (of_turn, more) => Cow::Owned([&self.work.grants, of_turn, more].concat()),
         };
         policy.permission.judge_in(policy.mode, &grants, &ask)
     }

@@ -13,7 +13,7 @@ use piton_core::permission::{Action, PermissionMode, Rule, Rules, Voice};
 use piton_core::policy::Policy;
 use piton_core::server_tool;
 use piton_tools::servers::Servers;
-use piton_tools::subagent::GENERAL;
+use piton_tools::subagent::{GENERAL, ours};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -230,6 +230,12 @@ impl Agents {
         self.0.iter().find(|agent| agent.name == name)
     }
 
+    /// The agent that a call means: of this name, or of ours for one of Claude Code's.
+    pub fn called(&self, name: &str) -> Option<&Arc<Agent>> {
+        let callable = |name: &str| self.get(name).filter(|agent| agent.is_subagent);
+        callable(name).or_else(|| callable(ours(name)))
+    }
+
     /// The agents that can run a session.
     pub fn primary(&self) -> impl Iterator<Item = &Arc<Agent>> {
         self.0.iter().filter(|agent| agent.is_primary)
@@ -238,9 +244,12 @@ impl Agents {
     /// The agent of this name, if it can run a session; otherwise the reason why not.
     pub fn of_session(&self, name: &str) -> Result<Arc<Agent>, String> {
         let known = || self.primary().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
-        match self.get(name) {
+        // As Claude Code calls them.
+        let own = if name == "Plan" { PLAN } else { ours(name) };
+        match self.get(name).or_else(|| self.get(own)) {
             Some(agent) if agent.is_primary => Ok(Arc::clone(agent)),
-            Some(_) => {
+            Some(agent) => {
+                let name = &agent.name;
                 Err(format!("the agent `{name}` can only be called by others; a session is run by one of {}", known()))
             }
             None => Err(format!(

@@ -20,11 +20,12 @@ use crate::store::StoreError;
 use crate::worktree::{Kept, Worktree};
 use async_trait::async_trait;
 use piton_core::budget::Used;
-use piton_core::call::{Delegated, Outcome, Status};
+use piton_core::call::{Delegated, Outcome, REFUSED, Status};
 use piton_core::client::{Prompt, Published, Report, Request, Want, Wanted};
 use piton_core::configure::Configure;
 use piton_core::ending::Why;
 use piton_core::event::{Event, Record, Subject, TurnEnd};
+use piton_core::hidden;
 use piton_core::ids::{CallId, SessionId};
 use piton_core::message::Role;
 use piton_core::permission::PermissionMode;
@@ -294,6 +295,7 @@ fn so_far(session: &SessionId, state: &State) -> String {
     let spent = state.spent();
     let (steps, calls) = (plural(spent.steps, "step"), plural(spent.calls, "call"));
     let said = said.map_or_else(|| "It has said nothing yet.".to_owned(), |words| format!("It said last:\n{words}"));
+    let (said, _) = hidden::strip(&said);
     format!("[{session} is at work: {steps} and {calls} done, {} tokens used]\n{said}", spent.usage.total())
 }
 
@@ -350,12 +352,16 @@ impl Children {
             };
         }
         let isolated = self.isolated(order, &records);
-        let made = async { Ok((settings(order).await?, workspace(isolated.clone(), stop).await?)) };
-        let (mut settings, place, refused) = match made.await {
-            Ok((settings, place)) => (settings, place, None),
+        let is_at_work = isolated.is_some() && State::fold(&records).is_in_turn();
+        let made = async { Ok((settings(order).await?, workspace(isolated.clone(), is_at_work, stop).await?)) };
+        let (mut settings, note, place, refused) = match made.await {
+            Ok(((settings, note), place)) => (settings, note, place, None),
             // Whatever is under way in there is ended by its caller's.
-            Err(why) => (order.caller.settings.clone(), None, Some(why)),
+            Err(why) => (order.caller.settings.clone(), None, None, Some(why)),
         };
+        if let Some(note) = &note {
+            output.push(&format!("{note}\n"));
+        }
         if let Some(place) = &place {
             isolate(&mut settings, order, place);
         }
@@ -383,6 +389,9 @@ impl Children {
                 task_id(order)
             )),
         };
+        if let Some(note) = note {
+            outcome.text.push_str(&format!("\n[{note}]"));
+        }
         if let Some(why) = refused {
             outcome.status = Status::Failed;
             outcome.text.push_str(&format!("\n[it was stopped: {why}]"));
@@ -400,10 +409,15 @@ fn narrowed(request: &Request, own: Option<PermissionMode>) -> Request {
     request
 }
 
-/// The folder of its worktree, made where it is not there yet. One that is told to stop makes none.
-async fn workspace(worktree: Option<Worktree>, stop: &CancellationToken) -> Result<Option<PathBuf>, String> {
+/// The folder of its worktree, made where it is not there yet, unless it has begun to work there. One that is told to stop makes none.
+async fn workspace(
+    worktree: Option<Worktree>,
+    is_at_work: bool,
+    stop: &CancellationToken,
+) -> Result<Option<PathBuf>, String> {
     let Some(worktree) = worktree.filter(|_| !stop.is_cancelled()) else { return Ok(None) };
-    let made = tokio::task::spawn_blocking(move || worktree.open().map(Some)).await;
+    let open = move || if is_at_work { worktree.open_again() } else { worktree.open() };
+    let made = tokio::task::spawn_blocking(move || open().map(Some)).await;
     made.unwrap_or_else(|error| Err(error.to_string()))
 }
 
@@ -424,11 +438,11 @@ fn isolate(settings: &mut Settings, order: &Order, place: &Path) {
 }
 
 /// How its session is run. The model may have to be looked for, with its key.
-async fn settings(order: &Order) -> Result<Settings, String> {
+async fn settings(order: &Order) -> Result<(Settings, Option<String>), String> {
     let Some(agent) = order.run_by.clone() else { return Err(format!("there is no agent {} here", order.agent)) };
     let (caller, model, may_call) = (order.caller.clone(), order.model.clone(), order.kin.depth < DEPTH);
     let made = tokio::task::spawn_blocking(move || delegate::settings(&agent, caller, model.as_deref(), may_call));
-    made.await.unwrap_or_else(|error| Err(error.to_string()))
+    made.await.map_err(|error| error.to_string())
 }
 
 fn stopped() -> CancellationToken {
@@ -466,7 +480,8 @@ fn used(records: &[Record], order: &Order) -> Option<Box<Delegated>> {
 
 /// Its last words, and how it ended where that is not how it should.
 fn outcome(report: &Report, order: &Order) -> Outcome {
-    let words = if report.result.is_empty() { &report.text } else { &report.result };
+    // Its caller's model reads it, and so do people.
+    let (words, _) = hidden::strip(if report.result.is_empty() { &report.text } else { &report.result });
     let words = if words.trim().is_empty() { "[it said nothing]" } else { words.trim_end() };
     let status = match report.end {
         TurnEnd::Completed => Status::Ok,
@@ -481,7 +496,11 @@ fn outcome(report: &Report, order: &Order) -> Outcome {
         text.push_str(&format!("\n\n[the subagent did not finish: {end}{detail}]"));
     }
     text.push_str(&task_id(order));
-    Outcome::new(status, text).with(json!({"session": order.child, "agent": order.agent, "end": report.end}))
+    let mut metadata = json!({"session": order.child, "agent": order.agent, "end": report.end});
+    if report.end == TurnEnd::ToolDenied {
+        metadata[REFUSED] = json!(report.detail);
+    }
+    Outcome::new(status, text).with(metadata)
 }
 
 /// How a subagent's turn ended that answered this, where it was not completed.

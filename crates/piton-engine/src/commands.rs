@@ -3,7 +3,7 @@
 //! [`crate::settings::Settings::commands`] provides them; the driver expands one when a prompt names it.
 
 use crate::front_matter::{fields, line, list, located, word};
-use crate::spelling::nearest;
+use crate::spelling::did_you_mean;
 use crate::tool_names::allowed;
 use piton_core::call::Picture;
 use piton_core::hidden;
@@ -44,10 +44,10 @@ pub struct Expanded {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// The name is not a valid command name.
-    #[error("`{0}` is not a command name: letters, digits, - _ . and : are")]
+    #[error("`{0}` is not a valid command name: letters, digits, - _ . and : are allowed")]
     Name(String),
     /// There is no such command.
-    #[error("there is no command `{name}` in .piton/commands, here or above, nor in your own: {}", others(name, known))]
+    #[error("unknown command `{name}`; `piton command` lists commands{}", did_you_mean(name, known.iter().map(String::as_str)))]
     Missing {
         /// The given name.
         name: String,
@@ -56,7 +56,7 @@ pub enum CommandError {
     },
     /// It belongs to the repository, and the user does not trust its present version.
     #[error(
-        "{} came with this repository, and you do not trust it as it is. `piton trust` shows it and asks; `--trust` does for one run",
+        "{} is ignored: you have not approved its current version. `piton trust` shows it and asks; `--trust` approves it for one run",
         file.display()
     )]
     Untrusted {
@@ -94,17 +94,6 @@ pub enum CommandError {
     /// This session has no commands.
     #[error("this session knows no commands")]
     NoCommands,
-}
-
-/// What there is instead, in words.
-fn others(name: &str, known: &[String]) -> String {
-    let Some(last) = known.last() else { return "there are none".to_owned() };
-    let meant = nearest(name, known.iter().map(String::as_str)).map(|word| format!("; did you mean `{word}`?"));
-    let list = match known.len() {
-        1 => format!("there is {last}"),
-        _ => format!("there are {}", known.join(", ")),
-    };
-    list + &meant.unwrap_or_default()
 }
 
 /// Whether this can be the name of a command.
@@ -227,7 +216,7 @@ fn name(folder: &Path, file: &Path) -> Result<String, String> {
     match is_name(&name) {
         true => Ok(name),
         false => Err(format!(
-            "`{}` is no name of a command: letters, digits, - _ and . are, up to {NAME_CHARS} of them",
+            "`{}` is not a valid command name: up to {NAME_CHARS} letters, digits, - _ and . are allowed",
             line(&name, NAME_CHARS)
         )),
     }
@@ -267,7 +256,7 @@ mod tests {
         let command = read(".claude/commands/git/pr.md", "# Make a PR\n\nDo it.").unwrap();
         assert_eq!((command.name.as_str(), command.short()), ("git:pr", "pr"));
         assert_eq!(command.description, "Make a PR");
-        assert!(read(".piton/commands/a b.md", "x").unwrap_err().contains("`a b` is no name"));
+        assert!(read(".piton/commands/a b.md", "x").unwrap_err().contains("`a b` is not a valid command name"));
         assert!(read(".piton/commands/.md", "x").is_err());
     }
 
@@ -288,10 +277,11 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        assert!(read(".piton/commands/x.md", "---\ndescription: [\n---\nx").unwrap_err().contains("no YAML"));
+        assert!(read(".piton/commands/x.md", "---\ndescription: [\n---\nx").unwrap_err().contains("not valid YAML"));
         let empty = read(".piton/commands/x.md", "---\ndescription: x\n---\n").unwrap();
         assert_eq!(empty.expand(""), Err(CommandError::Empty { file: "/w/.piton/commands/x.md".into() }));
-        assert_eq!(others("a", &[]), "there are none");
-        assert_eq!(others("reviw", &["review".into(), "pr".into()]), "there are review, pr; did you mean `review`?");
+        let missing = CommandError::Missing { name: "reviw".into(), known: vec!["review".into(), "pr".into()] };
+        let said = "unknown command `reviw`; `piton command` lists commands; did you mean `review`?";
+        assert_eq!(missing.to_string(), said);
     }
 }

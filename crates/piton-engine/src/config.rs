@@ -89,6 +89,10 @@ pub struct Config {
     /// Options for the replies of one model, and facts about it, by its name as `provider/name`.
     #[serde(default)]
     pub models: BTreeMap<String, ModelTable>,
+    /// Other names of models, such as `sonnet`, and what each stands for. Agents and skills that were written for Claude Code
+    /// name families; without an entry, the newest model of the family is asked.
+    #[serde(default)]
+    pub model_aliases: BTreeMap<String, String>,
     /// Environment variables with keys that tools may still see.
     #[serde(default)]
     pub keys_for_tools: Vec<String>,

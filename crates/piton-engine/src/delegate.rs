@@ -13,7 +13,9 @@ use async_trait::async_trait;
 use piton_core::budget::{Budget, Used};
 use piton_core::call::Outcome;
 use piton_core::client::Request;
+use piton_core::effort::Effort;
 use piton_core::event::{Origin, Record};
+use piton_core::hidden;
 use piton_core::ids::{CallId, MessageId, SessionId};
 use piton_core::inquiry::planning;
 use piton_core::permission::PermissionMode;
@@ -149,26 +151,24 @@ pub(crate) struct Caller {
     pub(crate) left: Budget,
 }
 
-/// How the session of an agent is run when this one calls it: never with more rights than that has. Fails, with words for the
-/// model, where its model cannot be asked. May block its thread.
-pub(crate) fn settings(agent: &Agent, caller: Caller, model: Option<&str>, may_call: bool) -> Result<Settings, String> {
+/// How the session of an agent is run when this one calls it: never with more rights than that has. Where its model cannot be asked,
+/// its caller's is, and the second value says so. May block its thread.
+pub(crate) fn settings(
+    agent: &Agent,
+    caller: Caller,
+    model: Option<&str>,
+    may_call: bool,
+) -> (Settings, Option<String>) {
     let Caller { mut settings, mode, left } = caller;
     // Never more than its caller, who may be an agent, too.
     settings.policy = settings.narrowed();
     settings.agent = Arc::new(Agent::build());
     let model = model.or(agent.model.as_deref()).filter(|model| *model != "inherit");
-    if model.is_some() || agent.effort.is_some() {
-        let names = model.map_or_else(|| settings.model_names(), str::to_owned);
-        let source = settings.model_source.clone().ok_or("no other model can be opened here")?;
-        let effort = agent.effort.or(settings.effort);
-        let opened = source.open(&names, effort).map_err(|error| format!("its model cannot be asked: {error}"))?;
-        (settings.model, settings.fallbacks, settings.effort) = (opened.model, opened.fallbacks, effort);
-        if model.is_some() {
-            settings.system = opened.system.unwrap_or(settings.system);
-            settings.env = opened.env.unwrap_or(settings.env);
-            settings.policy.retry = opened.retry.unwrap_or(settings.policy.retry);
-        }
-    }
+    let own = ask(&mut settings, model, agent.effort);
+    let note = own.err().map(|why| {
+        let named = model.map_or_else(|| settings.model_names(), hidden::visible_line);
+        format!("the model {named} cannot be asked ({why}): {} was", settings.model_names())
+    });
     // Whoever is called by a subagent is told this once, and has its own words, not those of its caller.
     let base = settings.system.split(SUBAGENT).next().unwrap_or_default().trim_end();
     let of_agent = Settings { agent: Arc::new(agent.clone()), ..settings.clone() }.words_of_agent();
@@ -196,5 +196,23 @@ pub(crate) fn settings(agent: &Agent, caller: Caller, model: Option<&str>, may_c
     settings.hooks.retain(|hook| hook.demand().is_none());
     settings.titles = None;
     settings.subagent = Some(agent.name.clone());
-    Ok(settings)
+    (settings, note)
+}
+
+/// Has these settings ask another model, or the same with another effort. They stay as they are where that cannot be.
+fn ask(settings: &mut Settings, model: Option<&str>, effort: Option<Effort>) -> Result<(), String> {
+    if model.is_none() && effort.is_none() {
+        return Ok(());
+    }
+    let names = model.map_or_else(|| settings.model_names(), str::to_owned);
+    let source = settings.model_source.clone().ok_or("no other model can be opened here")?;
+    let effort = effort.or(settings.effort);
+    let opened = source.open(&names, effort)?;
+    (settings.model, settings.fallbacks, settings.effort) = (opened.model, opened.fallbacks, effort);
+    if model.is_some() {
+        settings.system = opened.system.unwrap_or_else(|| settings.system.clone());
+        settings.env = opened.env.unwrap_or_else(|| settings.env.clone());
+        settings.policy.retry = opened.retry.unwrap_or_else(|| settings.policy.retry.clone());
+    }
+    Ok(())
 }

@@ -361,13 +361,15 @@ impl Driver {
         }
     }
 
-    /// Tells the session's family what it has used, where that has changed; `child` has answered the call that is settled.
+    /// Tells the session's family what it has used and what a person allowed, where that has changed; `child` has answered the call that is settled.
     fn count(&self, event: &Event, child: Option<&SessionId>) {
         let (kin, session) = (&self.services.tree.kin, &self.session);
         match event {
             Event::TurnStarted { policy, .. } | Event::TurnResumed { policy, .. } => {
                 kin.begin(session.id(), session.used(), &policy.budget);
+                kin.grants(session.id(), session.grants());
             }
+            Event::ApprovalGiven { .. } | Event::GrantsRevoked { .. } => kin.grants(session.id(), session.grants()),
             Event::MessageFinished { .. }
             | Event::MessageCut { .. }
             | Event::ModelFailed { .. }

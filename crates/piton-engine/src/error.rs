@@ -150,6 +150,9 @@ pub enum ShellError {
     /// This session has no tool that runs commands.
     #[error("this session runs no commands: it has no bash")]
     NoShell,
+    /// It is over, or was started without a terminal.
+    #[error("this command runs no more, or has no terminal to type into")]
+    NoTerminal,
     /// Room is being made in the context.
     #[error("the context is being compacted; run the command when that is done")]
     Compacting,
@@ -295,7 +298,7 @@ pub enum RewindError {
         there: u32,
     },
     /// Nothing was taken back, or something was said since.
-    #[error("there is nothing to redo: nothing was undone since the last prompt")]
+    #[error("nothing to redo: nothing was undone since the last prompt")]
     NothingToRedo,
     /// A turn has no snapshot, or only half of them.
     #[error("the files of turn {turn} cannot be restored: they have no snapshot")]

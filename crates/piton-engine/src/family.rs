@@ -6,6 +6,7 @@
 
 use piton_core::budget::{Bound, Budget, Used};
 use piton_core::ids::SessionId;
+use piton_core::permission::Grant;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
@@ -29,6 +30,8 @@ pub(crate) struct Kin {
 struct Family {
     purse: Mutex<Purse>,
     places: Semaphore,
+    /// What a person has allowed each of them for the rest of the session, which holds for all.
+    grants: Mutex<BTreeMap<SessionId, Vec<Grant>>>,
 }
 
 #[derive(Debug, Default)]
@@ -41,7 +44,7 @@ struct Purse {
 
 impl Default for Kin {
     fn default() -> Self {
-        let family = Family { purse: Mutex::default(), places: Semaphore::new(AT_ONCE) };
+        let family = Family { purse: Mutex::default(), places: Semaphore::new(AT_ONCE), grants: Mutex::default() };
         Self { family: Arc::new(family), depth: 0 }
     }
 }
@@ -50,6 +53,21 @@ impl Kin {
     /// The place of whoever works for it.
     pub(crate) fn child(&self) -> Self {
         Self { family: Arc::clone(&self.family), depth: self.depth + 1 }
+    }
+
+    /// Takes notice of what a person has allowed a session.
+    pub(crate) fn grants(&self, id: &SessionId, grants: &[Grant]) {
+        let mut all = self.family.grants.lock().unwrap_or_else(PoisonError::into_inner);
+        match grants {
+            [] => all.remove(id),
+            some => all.insert(id.clone(), some.to_vec()),
+        };
+    }
+
+    /// What a person has allowed the others.
+    pub(crate) fn grants_of_others(&self, id: &SessionId) -> Vec<Grant> {
+        let all = self.family.grants.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter(|(of, _)| *of != id).flat_map(|(_, grants)| grants).cloned().collect()
     }
 
     /// A place to work in, once one is free. A subagent that calls another gives its own to nobody, so only the first of a

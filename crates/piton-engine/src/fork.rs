@@ -7,7 +7,7 @@ use crate::clock::World;
 use crate::store::{Opening, Stored};
 use piton_core::branch::{self, Path};
 use piton_core::call::Outcome;
-use piton_core::event::{Event, Origin, Record};
+use piton_core::event::{Event, Origin, Record, TitledBy};
 use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::question::Decision;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) async fn fork(stored: &Stored, at: Option<Seq>, world: &World) -> Res
 }
 
 /// The events of a path up to `cut` as those of another session, each with its time, and with whatever holds on every
-/// path: the fork is called as the other session is now, and works where that works now. Behind the first there is room
+/// path: the fork has the title that the other session has now, marked if a person gave it, and works where that works now. Behind the first there is room
 /// for the event that says who opened it.
 fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId) -> Vec<(TimeMs, Event)> {
     let mut copied = Vec::new();
@@ -79,6 +79,10 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId) -> Vec<(
                 decision: Decision::ApproveForSession | Decision::ApproveLasting(_),
                 by,
             } => Event::ApprovalGiven { subject: subject.clone(), decision: Decision::Approve, by: *by },
+            // A name that a person gave means one session.
+            Event::TitleGiven { title, by: TitledBy::User } if !title.is_empty() => {
+                Event::TitleGiven { title: format!("{title} (fork)"), by: TitledBy::User }
+            }
             event => event.clone(),
         };
         // The second place is taken.
@@ -94,7 +98,7 @@ mod tests {
     use crate::engine::Engine;
     use crate::store::{self, CheckResult};
     use piton_core::call::{TaskBegan, TaskNews};
-    use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, TitledBy, Trigger, TurnEnd};
+    use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, Trigger, TurnEnd};
     use piton_core::ids::{CallId, MessageId};
     use piton_core::message::{FinishReason, Part};
     use piton_core::model::Reply;
@@ -206,7 +210,11 @@ mod tests {
         let records = engine.records(&earlier).await.expect("its journal");
         let session = State::fold(&records);
         assert_eq!(words(&session), ["go", "first"]);
-        assert_eq!((session.title(), session.workspace()), (Some("ours"), "/v"), "what holds everywhere comes along");
+        assert_eq!(
+            (session.title(), session.workspace()),
+            (Some("ours (fork)"), "/v"),
+            "what holds everywhere comes along"
+        );
         assert!(
             matches!(engine.fork(&id, Some(9)).await, Err(ForkError::NotAtRest { at: 9, ends }) if ends == [7, 20])
         );

@@ -4,6 +4,12 @@
 use piton_core::hidden;
 use serde_json::{Map, Value};
 
+/// What front matter may come to. A file of a repository that nobody trusts is read at each start, and so are all others beside it.
+const MOST_EVENTS: usize = 20_000;
+const MOST_ALIASES: usize = 100;
+/// What all aliases together may stand for.
+const MOST_REPLAYED: usize = 2_000;
+
 /// The fields above the text; none where it has no front matter.
 pub fn fields(text: &str) -> Result<Map<String, Value>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -19,7 +25,7 @@ pub fn fields(text: &str) -> Result<Map<String, Value>, String> {
     match fields {
         Value::Object(fields) => Ok(fields),
         Value::Null => Ok(Map::new()),
-        _ => Err("its front matter is no list of fields".to_owned()),
+        _ => Err("its front matter is not a list of fields".to_owned()),
     }
 }
 
@@ -33,10 +39,17 @@ fn parse(yaml: &str) -> Result<Value, String> {
 
 /// Reads YAML. The error says where it is none.
 pub(crate) fn read(yaml: &str) -> Result<Value, String> {
-    serde_saphyr::from_str(yaml).map_err(|error| {
+    let mut options = serde_saphyr::Options::default();
+    options.budget = options.budget.take().map(|mut budget| {
+        (budget.max_events, budget.max_aliases) = (MOST_EVENTS, MOST_ALIASES);
+        budget.max_recorded_anchor_events = MOST_EVENTS;
+        budget
+    });
+    options.alias_limits.max_total_replayed_events = MOST_REPLAYED;
+    serde_saphyr::from_str_with_options(yaml, options).map_err(|error| {
         let words = error.to_string();
         let words = words.lines().next().unwrap_or_default();
-        format!("its front matter is no YAML: {}", line(words.strip_prefix("error: ").unwrap_or(words), 200))
+        format!("its front matter is not valid YAML: {}", line(words.strip_prefix("error: ").unwrap_or(words), 200))
     })
 }
 
@@ -131,9 +144,22 @@ mod tests {
     }
 
     #[test]
+    fn aliases_stand_for_a_little_and_not_for_much() {
+        let fields = super::fields("---\nname: &it x\ntitle: *it\n---\ny").unwrap();
+        assert_eq!(fields["title"], "x");
+        let mut bomb = "---\na: &a [x, x]\nb0: &b0 [*a, *a]\n".to_owned();
+        // Ten of them stand for more than a thousand words; each further one for twice as many.
+        for at in 1..40 {
+            bomb += &format!("b{at}: &b{at} [*b{0}, *b{0}]\n", at - 1);
+            let is_read = super::fields(&format!("{bomb}---\nx")).is_ok();
+            assert!(is_read == (at < 8), "{at}");
+        }
+    }
+
+    #[test]
     fn an_error_has_the_line_of_the_file() {
         let error = fields("---\nname: x\ndescription: \"y\n---\nz").unwrap_err();
-        assert!(error.starts_with("its front matter is no YAML: line 3 column 14"), "{error}");
+        assert!(error.starts_with("its front matter is not valid YAML: line 3 column 14"), "{error}");
         assert_eq!(located("---\na: 1\nb : 2\n---\nb: 3", "b", "why"), "line 3: why");
         assert_eq!(located("---\na: 1\n---\nb: 3", "b", "why"), "why");
     }

@@ -140,6 +140,23 @@ impl Engine {
         Ok(below.len())
     }
 
+    /// Removes a session for good in which nothing was said and nothing ran: its journal tells only that it was opened and
+    /// closed. Whether it was one.
+    pub async fn discard_unused(&self, id: &SessionId) -> Result<bool, LibraryError> {
+        let is_opening = |record: &Record| {
+            matches!(
+                record.event,
+                Event::SessionStarted { .. } | Event::WriterOpened { .. } | Event::WriterClosed { .. }
+            )
+        };
+        if !self.records(id).await?.iter().all(is_opening) {
+            return Ok(false);
+        }
+        throw_away(self, id)?;
+        destroy(self, id)?;
+        Ok(true)
+    }
+
     /// Brings a session back from the trash, with those of its subagents that lie there. Answers how many these were.
     pub async fn bring_back(&self, id: &SessionId) -> Result<usize, LibraryError> {
         bring_back(self, id)?;

@@ -168,7 +168,7 @@ impl Plugin {
     /// Its MCP servers, as `.mcp.json` has them, with its folders filled in; nothing where it has none.
     pub fn servers(&self) -> Result<Option<Value>, String> {
         let Some(text) = self.servers_text()? else { return Ok(None) };
-        let mut value: Value = serde_json::from_str(&text).map_err(|error| format!("it is no JSON: {error}"))?;
+        let mut value: Value = serde_json::from_str(&text).map_err(|error| format!("it is not valid JSON: {error}"))?;
         self.fill(&mut value);
         Ok(Some(value))
     }

@@ -35,12 +35,12 @@ pub(crate) fn plan(
     turns: u32,
     scope: Scope,
 ) -> Result<Plan, RewindError> {
-    let (rewind, prompts) = match direction {
+    let (rewind, prompts, is_unsaved) = match direction {
         Direction::Undo => undo(records, turns, scope)?,
         Direction::Redo => {
             let rewind = session.redo().ok_or(RewindError::NothingToRedo)?;
             let prompts = brought_back(records, &rewind);
-            (rewind, prompts)
+            (rewind, prompts, false)
         }
     };
     let files = match (rewind.files.is_empty(), snapshots) {
@@ -55,7 +55,7 @@ pub(crate) fn plan(
     let goes = direction == Direction::Undo && rewind.to.is_some();
     let said = session.waiting().filter(|_| goes).map(|(message, _)| message.prose());
     let waiting = said.filter(|said| !prompts.contains(said)).collect();
-    Ok(Plan { rewind, prompts, waiting, files, doubtful })
+    Ok(Plan { rewind, prompts, waiting, files, doubtful, is_unsaved })
 }
 
 /// What a rewind would do, from the journal alone: the session is not opened, nothing is recorded, and a turn that was cut
@@ -104,7 +104,8 @@ fn doubtful(snapshots: &Snapshots, files: &Restored, silences: &[(TimeMs, TimeMs
     paths.into_iter().cloned().collect()
 }
 
-fn undo(records: &[Record], turns: u32, scope: Scope) -> Result<(Rewind, Vec<String>), RewindError> {
+/// The rewind, the prompts that it takes back, and whether there are changes that it cannot take back.
+fn undo(records: &[Record], turns: u32, scope: Scope) -> Result<(Rewind, Vec<String>, bool), RewindError> {
     let spans: Vec<TurnSpan> = branch::turns(records).into_iter().filter(|span| span.on_path).collect();
     let there = u32::try_from(spans.len()).unwrap_or(u32::MAX);
     let many = usize::try_from(turns).unwrap_or(usize::MAX);
@@ -115,7 +116,8 @@ fn undo(records: &[Record], turns: u32, scope: Scope) -> Result<(Rewind, Vec<Str
     let files = if scope == Scope::Chat { Vec::new() } else { files_of(back)? };
     let to: Option<Seq> = (scope != Scope::Files).then(|| back[0].started - 1);
     let prompts = back.iter().map(|span| span.prompt.clone()).collect();
-    Ok((Rewind { direction: Direction::Undo, turns, to, files, overwrite: false }, prompts))
+    let is_unsaved = scope != Scope::Chat && back.iter().any(|span| span.is_unsaved);
+    Ok((Rewind { direction: Direction::Undo, turns, to, files, overwrite: false }, prompts, is_unsaved))
 }
 
 /// The states that the files go through, the newest turn first. Where nobody changed anything between two turns, they

@@ -7,7 +7,6 @@ pub mod validate;
 use crate::commands::Expanded;
 use crate::spelling::did_you_mean;
 use piton_core::effort::Effort;
-use piton_core::template::Piece;
 use piton_tools::skill::{self, Skills as SkillTool};
 use piton_tools::subagent::GENERAL;
 use std::collections::BTreeMap;
@@ -94,11 +93,7 @@ impl Skills {
     /// can start. Reads the skill's folder.
     pub fn prompt(&self, name: &str, words: &str) -> Option<Expanded> {
         let skill = self.get(name).filter(|skill| skill.is_for_people)?;
-        Some(Expanded {
-            pieces: vec![Piece::Text(skill.given.told(words))],
-            pictures: Vec::new(),
-            allows: skill.given.allows.clone(),
-        })
+        Some(Expanded { pieces: skill.given.pieces(words), pictures: Vec::new(), allows: skill.given.allows.clone() })
     }
 
     /// The skills of an agent whose file has these names, and the names that match no skill.

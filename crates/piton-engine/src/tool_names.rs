@@ -1,6 +1,7 @@
 //! The tools of other agents: which of ours is meant by their names, in lists and in rules of what is allowed.
 
 use piton_core::permission::{Action, Rule};
+use piton_core::server_tool;
 
 /// The names by which a tool of other agents is ours; nothing for one that has no counterpart.
 pub(crate) fn ours(name: &str) -> Vec<String> {
@@ -26,6 +27,38 @@ pub(crate) fn ours(name: &str) -> Vec<String> {
         other => return vec![other.to_owned()],
     };
     names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Piton's own tools that lists of tools name.
+const OURS: [&str; 23] = [
+    "apply_patch",
+    "ask_user",
+    "bash",
+    "bash_kill",
+    "bash_output",
+    "edit",
+    "exit_plan",
+    "glob",
+    "grep",
+    "history",
+    "list",
+    "read",
+    "skill",
+    "task",
+    "task_output",
+    "task_stop",
+    "todo",
+    "web_fetch",
+    "web_search",
+    "write",
+    server_tool::SEARCH,
+    server_tool::CALL,
+    server_tool::READ,
+];
+
+/// Whether this is one of Piton's own tools, or may be one of a server.
+pub(crate) fn is_known(name: &str) -> bool {
+    OURS.contains(&name) || name.starts_with(server_tool::PREFIX)
 }
 
 /// What a tool of `allowed-tools` is as rules. `None`: nothing that is allowed here; all tools at once are not.

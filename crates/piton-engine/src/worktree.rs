@@ -69,16 +69,10 @@ impl Worktree {
 
     /// Makes it where it never was, and answers the folder to work in; otherwise why there is none. Blocks its thread.
     pub(crate) fn open(&self) -> Result<PathBuf, String> {
-        let (tree, branch) = (self.tree(), &self.branch);
-        if let Some((_, prefix)) = self.base() {
-            return match tree.join(".git").exists() {
-                true => Ok(tree.join(prefix)),
-                false => Err(format!(
-                    "its worktree {} is gone; what was committed in it is on the branch {branch}, if that is there",
-                    tree.display()
-                )),
-            };
+        if self.base().is_some() {
+            return self.open_again();
         }
+        let (tree, branch) = (self.tree(), &self.branch);
         let here = self.of.as_path();
         let prefix = self.git(here, &["rev-parse", "--show-prefix"]).map_err(|said| {
             format!("`isolation: worktree` needs a git repository, and {} is in none ({said})", here.display())
@@ -98,6 +92,18 @@ impl Worktree {
         private::write_durably(&self.folder.join("base"), format!("{base}\n{prefix}").as_bytes())
             .map_err(|error| format!("its worktree cannot be made: {error}"))?;
         Ok(tree.join(prefix))
+    }
+
+    /// The folder to work in of one that was made before. Blocks its thread.
+    pub(crate) fn open_again(&self) -> Result<PathBuf, String> {
+        let (tree, branch) = (self.tree(), &self.branch);
+        match self.base() {
+            Some((_, prefix)) if tree.join(".git").exists() => Ok(tree.join(prefix)),
+            _ => Err(format!(
+                "its worktree {} is gone; what was committed in it is on the branch {branch}, if that is there",
+                tree.display()
+            )),
+        }
     }
 
     /// Removes it where nothing was changed in it; otherwise answers what there is. Blocks its thread.

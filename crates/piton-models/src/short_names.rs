@@ -15,35 +15,77 @@ pub struct Meant {
     pub model: String,
 }
 
+/// A shorter word of a name (`x`, `a`, `o3`) is too easily typed by mistake.
+const LEAST_CHARS: usize = 4;
+
 /// The models that are meant by a name without a provider: one at most of each provider, in the order of [`PROVIDERS`].
-/// Providers that know it by exactly this name come alone.
+/// Providers that know it by exactly this name come alone. A word of a name means the newest model of its family, if all
+/// providers together have one family of it: `mini` is in the names of several.
 pub fn meant(name: &str, catalogue: &Catalogue) -> Vec<Meant> {
-    let at = |find: &dyn Fn(&[String]) -> Option<String>| -> Vec<Meant> {
-        let found =
-            |provider: &'static Provider| Some(Meant { model: find(&catalogue.names(provider.name))?, provider });
-        PROVIDERS.iter().filter_map(found).collect()
+    let known: Vec<_> = PROVIDERS.iter().map(|provider| (provider, catalogue.names(provider.name))).collect();
+    let exact = known.iter().filter(|(_, names)| names.iter().any(|known| known == name));
+    let exact: Vec<Meant> = exact.map(|(provider, _)| Meant { provider, model: name.to_owned() }).collect();
+    if !exact.is_empty() || name.chars().count() < LEAST_CHARS {
+        return exact;
+    }
+    let families: Vec<_> = known.iter().map(|(provider, names)| (*provider, families(name, names))).collect();
+    let all: BTreeSet<&BTreeSet<&str>> = families.iter().flat_map(|(_, families)| families.keys()).collect();
+    let Some(least) = all.iter().map(|words| words.len()).min() else { return Vec::new() };
+    let mut plainest = all.into_iter().filter(|words| words.len() == least);
+    let (Some(family), None) = (plainest.next(), plainest.next()) else { return Vec::new() };
+    let newest = |(provider, families): &(&'static Provider, Families<'_>)| {
+        let words = families.keys().filter(|words| words.is_superset(family)).min_by_key(|words| words.len())?;
+        Some(Meant { model: newest(&families[words])?.to_owned(), provider })
     };
-    let exact = at(&|names| names.iter().find(|known| *known == name).cloned());
-    if exact.is_empty() { at(&|names| newest(name, names)) } else { exact }
+    families.iter().filter_map(newest).collect()
 }
 
-/// The newest model of the family that has this word in its name. `None` where there are several families: `mini` is in the
-/// names of many.
-fn newest(word: &str, names: &[String]) -> Option<String> {
-    let mut families: BTreeMap<BTreeSet<&str>, Vec<(Vec<u32>, &String)>> = BTreeMap::new();
+/// Models whose names have all words of this one, or else the one whose name is spelled most like it: as `provider/model`.
+pub fn near(name: &str, catalogue: &Catalogue, spelled_like: impl Fn(&[String]) -> Option<String>) -> Vec<String> {
+    const MOST: usize = 3;
+    let wanted: Vec<&str> = name.split(SEPARATORS).collect();
+    let mut near = Vec::new();
+    let mut all = Vec::new();
+    for provider in PROVIDERS {
+        let names = catalogue.names(provider.name);
+        let families = families(wanted[0], &names);
+        let fitting = families.iter().filter(|(words, _)| wanted.iter().all(|word| words.contains(word)));
+        let mut fitting: Vec<_> = fitting.collect();
+        fitting.sort_by_key(|(words, _)| words.len());
+        let newest = fitting.into_iter().filter_map(|(_, members)| newest(members));
+        near.extend(newest.map(|model| format!("{}/{model}", provider.name)));
+        all.extend(names);
+    }
+    near.truncate(MOST);
+    if near.is_empty() { spelled_like(&all).into_iter().collect() } else { near }
+}
+
+/// The members of each family, by its words, with their versions.
+type Families<'n> = BTreeMap<BTreeSet<&'n str>, Vec<(Vec<u32>, &'n str)>>;
+
+/// What parts the words of a model's name.
+const SEPARATORS: [char; 4] = ['-', '.', '@', ':'];
+
+/// The families that have this word in their name. The maker's name before a `/` is none of its words, and a dated name is
+/// another name of a member.
+fn families<'n>(word: &str, names: &'n [String]) -> Families<'n> {
+    let mut families: Families<'_> = BTreeMap::new();
     for name in names {
+        let own = name.rsplit('/').next().unwrap_or_default();
         let (numbers, words): (Vec<&str>, Vec<&str>) =
-            name.split(['-', '.', '@', ':']).partition(|part| part.parse::<u32>().is_ok());
+            own.split(SEPARATORS).partition(|part| part.parse::<u32>().is_ok());
         let is_dated = numbers.iter().any(|number| number.len() > 3);
         if words.contains(&word) && !is_dated {
             let version = numbers.iter().filter_map(|number| number.parse().ok()).collect();
             families.entry(words.into_iter().collect()).or_default().push((version, name));
         }
     }
-    let plainest = families.keys().map(BTreeSet::len).min()?;
-    let mut plain = families.into_iter().filter(|(words, _)| words.len() == plainest);
-    let (_, members) = plain.next().filter(|_| plain.next().is_none())?;
-    members.into_iter().min_by_key(|(version, name)| (Reverse(version.clone()), *name)).map(|(_, name)| name.clone())
+    families
+}
+
+/// The newest member of a family.
+fn newest<'n>(members: &[(Vec<u32>, &'n str)]) -> Option<&'n str> {
+    members.iter().min_by_key(|(version, name)| (Reverse(version), *name)).map(|(_, name)| *name)
 }
 
 #[cfg(test)]
@@ -66,12 +108,29 @@ mod tests {
     #[test]
     fn a_family_is_its_newest_member() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let some = names(&["a-fox-4-5", "a-fox-4-5-20250929", "a-fox-5", "a-fox-4-20", "a-fox-mini-9", "a-3-7-fox"]);
-        assert_eq!(newest("fox", &some).as_deref(), Some("a-fox-5"));
-        assert_eq!(newest("mini", &some).as_deref(), Some("a-fox-mini-9"));
-        assert_eq!(newest("wolf", &some), None);
-        assert_eq!(newest("mini", &names(&["a-mini", "b-mini"])), None, "two families");
+        let some = names(&["a-fox-4-5", "a-fox-4-5-20250929", "a-fox-5", "a-fox-4-20", "x/a-fox-mini-9", "a-3-7-fox"]);
+        let of = |word: &str| families(word, &some).values().filter_map(|members| newest(members)).collect::<Vec<_>>();
+        assert_eq!(of("fox"), ["a-fox-5", "x/a-fox-mini-9"]);
+        assert_eq!((of("mini"), of("wolf"), of("x")), (vec!["x/a-fox-mini-9"], vec![], vec![]));
         assert!(all("sonnet").iter().any(|name| name.starts_with("anthropic/claude-sonnet-")));
+        assert!(all("sonnet").iter().all(|name| name.contains("claude-sonnet")));
         assert_eq!(all("no-such-model"), Vec::<String>::new());
+    }
+
+    /// A typing mistake must not send anything to another vendor.
+    #[test]
+    fn a_word_of_several_families_or_of_few_letters_means_no_model() {
+        for name in ["a", "x", "ai", "gpt", "mini", "gemini", "claude-sonnet"] {
+            assert_eq!(all(name), Vec::<String>::new(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_may_have_been_meant_has_all_the_words() {
+        let near = |name: &str| near(name, &Catalogue::default(), |all| all.first().cloned());
+        assert!(near("claude-sonnet")[0].starts_with("anthropic/claude-sonnet-"), "{:?}", near("claude-sonnet"));
+        let gemini = near("gemini");
+        assert!(gemini.len() <= 3 && gemini.iter().all(|name| name.contains("gemini")), "{gemini:?}");
+        assert_eq!(near("no-such-model").len(), 1, "by its spelling");
     }
 }

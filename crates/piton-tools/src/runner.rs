@@ -43,6 +43,7 @@ mod processes;
 mod output;
 mod settle;
 mod spool;
+mod typing;
 mod work;
 
 pub use crate::spawn::RunnerCommand;
@@ -75,6 +76,9 @@ pub struct RunSpec {
     /// It gets a terminal of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub terminal: bool,
+    /// How long the terminal waits for somebody to type before it is at the end of input, in milliseconds; without it, it is at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typing_ms: Option<u64>,
     /// It is left running: that it runs is told, and nobody waits for its end. This is how long it goes on, in milliseconds, where no
     /// process looks after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,9 +11,10 @@ use async_trait::async_trait;
 use piton_core::call::{Access, CallKind, Effects, Outcome, Planned, ToolSpec};
 use piton_core::compact::evenly;
 use piton_core::hidden;
+use piton_core::permission::use_of;
 use piton_core::question::QuestionBlock;
 use piton_core::skill::ALLOWS;
-use piton_core::template::{self, Places};
+use piton_core::template::{self, Piece, Places};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -44,6 +45,8 @@ pub struct Skill {
     pub body: String,
     /// Names for the single words.
     pub arguments: Vec<String>,
+    /// Whether it was written for Claude Code, which counts words from 0 where a text says `$0`.
+    pub is_claude: bool,
     /// Where its file and those that go with it lie.
     pub folder: PathBuf,
     /// Whether the model may call it; else only a person does.
@@ -59,19 +62,46 @@ impl Skill {
     pub fn filled(&self, words: &str) -> String {
         let folder = self.folder.display().to_string();
         let body = self.body.replace("${CLAUDE_SKILL_DIR}", &folder).replace("${SKILL_DIR}", &folder);
-        let places = Places { names: self.arguments.clone(), ..Places::default() };
-        template::expand_by(&body, words, &places)
+        template::expand_by(&body, words, &self.places())
+    }
+
+    fn places(&self) -> Places {
+        let places = if self.is_claude { Places::of_claude(&self.body) } else { Places::default() };
+        Places { names: self.arguments.clone(), ..places }
     }
 
     /// The same, with where it lies: what a subagent is told who does it.
     pub fn placed(&self, words: &str) -> String {
+        format!("{}{}", self.filled(words), self.place())
+    }
+
+    fn place(&self) -> String {
         let folder = hidden::visible_line(&self.folder.display().to_string());
-        format!("{}\n\nThe folder of this skill, to which its paths are relative: {folder}", self.filled(words))
+        format!("\n\nThe folder of this skill, to which its paths are relative: {folder}")
     }
 
     /// The same, with what lies in its folder. Reads that.
     pub fn told(&self, words: &str) -> String {
-        let mut text = format!("<skill_content name=\"{}\">\n{}\n", self.name, self.placed(words));
+        self.head() + &self.placed(words) + &self.tail()
+    }
+
+    /// The same in pieces, for a person who starts it: with the commands whose output it includes.
+    pub fn pieces(&self, words: &str) -> Vec<Piece> {
+        let folder = self.folder.display().to_string();
+        let mut pieces = template::pieces(&self.body, words, &self.places());
+        template::fill_variables(&mut pieces, &[("CLAUDE_SKILL_DIR", &folder), ("SKILL_DIR", &folder)]);
+        pieces.insert(0, Piece::Text(self.head()));
+        pieces.push(Piece::Text(self.place() + &self.tail()));
+        pieces
+    }
+
+    fn head(&self) -> String {
+        format!("<skill_content name=\"{}\">\n", self.name)
+    }
+
+    /// What stands behind its words: the files of its folder.
+    fn tail(&self) -> String {
+        let mut text = "\n".to_owned();
         let (mut files, all) = files(&self.folder);
         if !files.is_empty() {
             let more = all - files.len();
@@ -268,20 +298,20 @@ impl Tool for Skills {
 
     fn plan(&self, input: &Value, _look: &Look) -> Result<Plan, Outcome> {
         let input = Input::read(input)?;
-        let (title, is_fork) = match self.wanted(&input)? {
-            Wanted::Skill(skill, _) => (skill.name.clone(), skill.is_fork),
+        let (title, is_fork, used) = match self.wanted(&input)? {
+            Wanted::Skill(skill, _) => (skill.name.clone(), skill.is_fork, Some(use_of(NAME, &skill.name))),
             Wanted::Found(_) => {
-                (format!("find {}", hidden::visible_name(input.query.as_deref().unwrap_or_default())), false)
+                (format!("find {}", hidden::visible_name(input.query.as_deref().unwrap_or_default())), false, None)
             }
         };
         let shown = title.clone();
         let question =
             QuestionDraft::new(move || ("Use this skill?".to_owned(), vec![QuestionBlock::Text { text: shown }]));
         if is_fork {
-            let plan = Plan::new(CallKind::Other, title, Access::Spawn, question);
+            let plan = Plan::new(CallKind::Other, title, Access::Spawn, question).and_all(used);
             return Ok(Plan { effects: Some(subagent::EFFECTS), ..plan });
         }
-        Ok(Plan::of(Planned { kind: CallKind::Read, title, accesses: Vec::new() }, question))
+        Ok(Plan::of(Planned { kind: CallKind::Read, title, accesses: used.into_iter().collect() }, question))
     }
 
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
@@ -293,10 +323,11 @@ impl Tool for Skills {
             Ok(Wanted::Found(text)) => Outcome::ok(text).titled(format!("{NAME} (query)")),
             Ok(Wanted::Skill(_, _)) if cx.delegate.is_some() => self.settle(Value::Null, cx).await,
             Ok(Wanted::Skill(skill, words)) => {
-                let skill = Arc::clone(skill);
+                let (skill, workspace) = (Arc::clone(skill), cx.workspace.display().to_string());
                 blocking(cx, move |_| {
                     let metadata = json!({NAME: skill.name, "folder": skill.folder, ALLOWS: skill.allows});
-                    Ok(Outcome::ok(skill.told(&words)).titled(format!("{NAME} {}", skill.name)).with(metadata))
+                    let text = skill.told(&words).replace("${CLAUDE_PROJECT_DIR}", &workspace);
+                    Ok(Outcome::ok(text).titled(format!("{NAME} {}", skill.name)).with(metadata))
                 })
                 .await
             }
@@ -330,6 +361,33 @@ mod tests {
         assert!(
             named > 40 && text.ends_with(&format!("- and {} more: call `skill` with a query", 200 - named)),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn a_skill_of_claude_code_counts_words_as_its_commands_do() {
+        let of = |body: &str, is_claude| Skill { body: body.to_owned(), is_claude, ..Skill::default() };
+        let text = "$0 $1 $ARGUMENTS[0] $ARGUMENTS[1]";
+        assert_eq!(of(text, true).filled("one two three"), "one two one two");
+        assert_eq!(of("$ARGUMENTS[0]", true).filled("one two"), "one");
+        assert_eq!(of("$1 and $2", false).filled("one two three"), "one and two three");
+    }
+
+    #[test]
+    fn a_person_who_starts_one_has_its_commands_run() {
+        let skill = Skill {
+            body: "On !`git branch` in ${CLAUDE_SKILL_DIR}: $1".to_owned(),
+            folder: "/s".into(),
+            ..Skill::default()
+        };
+        let pieces = skill.pieces("now");
+        assert_eq!(
+            pieces[1..4],
+            [
+                Piece::Text("On ".to_owned()),
+                Piece::Shell("git branch".to_owned()),
+                Piece::Text(" in /s: now".to_owned()),
+            ]
         );
     }
 

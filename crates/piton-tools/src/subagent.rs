@@ -16,6 +16,7 @@ use piton_core::call::{
 };
 use piton_core::hidden;
 use piton_core::ids::{CallId, SessionId};
+use piton_core::permission::use_of;
 use piton_core::question::QuestionBlock;
 use piton_core::task::Task;
 use schemars::JsonSchema;
@@ -34,6 +35,16 @@ pub const STOP: &str = TaskStop::NAME;
 
 /// Who is meant where nobody is named.
 pub const GENERAL: &str = "general";
+
+/// The agent of ours that is called by a name of Claude Code's.
+pub fn ours(name: &str) -> &str {
+    match name {
+        "general-purpose" => GENERAL,
+        // Its `Plan` looks things up for a plan and changes nothing.
+        "Explore" | "Plan" => "explore",
+        other => other,
+    }
+}
 
 /// What it changes, the subagent's own calls change. It waits for no command, and none waits for it.
 pub(crate) const EFFECTS: Effects =
@@ -150,9 +161,23 @@ impl Subagents {
         text
     }
 
+    fn has(&self, agent: &str) -> bool {
+        self.agents.iter().any(|(name, _)| name == agent)
+    }
+
+    /// What the model sent, with our own name of the agent where it has another's.
+    fn read(&self, input: &Value) -> Result<Input, Outcome> {
+        let mut input = Input::read(input)?;
+        let own = ours(input.agent());
+        if !self.has(input.agent()) && self.has(own) {
+            input.subagent_type = Some(own.to_owned());
+        }
+        Ok(input)
+    }
+
     fn check(&self, input: &Value) -> Result<Input, Outcome> {
-        let input = Input::read(input)?;
-        if self.agents.iter().any(|(name, _)| name == input.agent()) {
+        let input = self.read(input)?;
+        if self.has(input.agent()) {
             return Ok(input);
         }
         let names: Vec<&str> = self.agents.iter().map(|(name, _)| name.as_str()).collect();
@@ -173,18 +198,19 @@ impl Tool for Subagents {
     }
 
     fn canonical(&self, input: Value) -> Value {
-        let Ok(read) = Input::read(&input) else { return input };
+        let Ok(read) = self.read(&input) else { return input };
         serde_json::to_value(read).unwrap_or(input)
     }
 
     fn plan(&self, input: &Value, _look: &Look) -> Result<Plan, Outcome> {
         let input = self.check(input)?;
+        let used = use_of(NAME, input.agent());
         let title = format!("{}: {}", hidden::visible_line(input.agent()), input.title());
         let (asked, prompt) = (title.clone(), input.prompt);
         let question = QuestionDraft::new(move || {
             (format!("Start the subagent {asked}?"), vec![QuestionBlock::Text { text: prompt }])
         });
-        Ok(Plan::new(CallKind::Other, title, Access::Spawn, question))
+        Ok(Plan::new(CallKind::Other, title, Access::Spawn, question).and(used))
     }
 
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {

@@ -428,12 +428,12 @@ fn script(command: &str, marks: &[Mark], theme: &Theme) -> Vec<Line<'static>> {
 /// A fact in a line.
 fn told(fact: &Fact, theme: &Theme) -> Line<'static> {
     let about = match fact.about {
-        About::Asked => "asks for ",
+        About::Asked => "why ",
         About::Folder => "in ",
         About::Link => "link ",
         About::Place => "runs ",
-        About::Reach => "reaches ",
-        About::Hidden => "not seen ",
+        About::Reach => "access ",
+        About::Hidden => "invisible ",
     };
     Line::from(vec![Span::styled(about, theme.dim), Span::raw(hidden::visible_line(&fact.text))])
 }

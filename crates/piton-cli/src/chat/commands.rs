@@ -266,6 +266,9 @@ impl Chat<'_> {
 
     /// What a rewind would do is known: it is done, unless somebody changed files since.
     pub(super) fn planned(&mut self, plan: Plan) {
+        if plan.is_unsaved {
+            self.warn(view::UNSAVED);
+        }
         let mut conflicts = plan.conflicts();
         conflicts.extend(plan.doubtful.iter().cloned());
         if conflicts.is_empty() {
@@ -281,9 +284,9 @@ impl Chat<'_> {
             value,
         };
         let items = vec![
-            item("leave everything as it is", "", "drop:".to_owned()),
-            item("take back the rest", "these files stay as they are", format!("keep:{coded}")),
-            item("overwrite them, too", "what was changed in them is lost", format!("overwrite:{coded}")),
+            item("cancel", "", "drop:".to_owned()),
+            item("undo the other files", "these files stay as they are", format!("keep:{coded}")),
+            item("undo these too", "your edits in them are lost", format!("overwrite:{coded}")),
         ];
         let title = "Some files were changed since".to_owned();
         self.terminal.tell(Input::Choose { purpose: Purpose::Rewind, title, items });
@@ -339,7 +342,7 @@ impl Chat<'_> {
             self.fail(&error);
             return self.terminal.tell(Input::PutBack(words));
         }
-        self.ask(Request::Shell { command, keep_from_model }, About::Shell(words));
+        self.ask(Request::Shell { command, keep_from_model, terminal: true }, About::Shell(words));
     }
 }
 

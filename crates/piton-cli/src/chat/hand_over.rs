@@ -79,7 +79,7 @@ impl Chat<'_> {
         let (session, typed, around) = (open.session.clone(), self.typed.clone(), self.around.clone());
         let had = Configure { mode: Some(self.facts.mode), effort: self.wishes.had.effort, ..Configure::default() };
         let taken = Taken { session: session.id().clone(), had };
-        self.note("leaving at the next safe point: when no reply streams and no file is being changed");
+        self.note("leaving as soon as no reply or file change is in progress");
         self.asked.push(Box::pin(async move {
             let ready = async {
                 let successor = Successor::start(taken, typed, around).await?;

@@ -28,12 +28,12 @@ enum Opens {
 
 const PAGES: [Page; 10] = [
     page("context", "what the model is sent before your words", &["context"]),
-    page("cost", "what it cost", &["session", "cost", "ID"]),
+    page("cost", "Cost", &["session", "cost", "ID"]),
     page("trace", "what happened when", &["session", "trace", "ID"]),
     Page { opens: Opens::AtEnd, ..page("transcript", "the whole session", &["session", "show", "ID", "--full"]) },
     page("tasks", "commands in the background", &["session", "processes", "ID"]),
     page("agents", "subagents", &["session", "agents", "ID"]),
-    page("permissions", "the rules in force", &["permission", "list"]),
+    page("permissions", "Permissions", &["permission", "list"]),
     page("skills", "the skills, and where each comes from", &["skill"]),
     page("doctor", "this machine", &["doctor"]),
     page("mcp", "MCP servers", &["mcp", "list"]),
@@ -105,14 +105,14 @@ impl Chat<'_> {
             "context" => {
                 let session = State::fold(&records);
                 let text = pictures::context(&session, &self.facts.model, self.facts.window);
-                ("what the context holds", text)
+                ("Context", text)
             }
             "cache" => ("what the provider's cache did", pictures::cache(&Story::of(&records))),
             _ => {
                 let picture = pictures::cost(&Story::of(&records), self.facts.budget_micros, &self.days());
                 let id = open.session.id().to_string();
                 let table = self.printed(&["session", "cost", &id]).await;
-                ("what it cost", picture + &table)
+                ("Cost", picture + &table)
             }
         };
         self.terminal.tell(Input::Page { title: title.to_owned(), text, at_end: false });

@@ -95,7 +95,7 @@ pub(super) fn context(session: &State, model: &str, window: Option<u64>) -> Stri
     let percent = used * 100 / window;
     let mut text = match known {
         Some(_) => format!("{} of {} tokens, {percent} %\n\n", view::thousands(used), view::thousands(window)),
-        None => format!("{} tokens; how many fit is not known of this model\n\n", view::thousands(used)),
+        None => format!("{} tokens; this model's context window is unknown\n\n", view::thousands(used)),
     };
     for row in cells.chunks(usize::try_from(CELLS).unwrap_or(20)) {
         text.push_str("  ");
@@ -122,7 +122,7 @@ pub(super) fn context(session: &State, model: &str, window: Option<u64>) -> Stri
     for (tokens, title) in dearest.iter().take(DEAREST) {
         text.push_str(&format!("  {:>10}  {title}\n", view::thousands(scaled(*tokens))));
     }
-    text.push_str("\nBefore the first words: piton context. Room is made by /compact.\n");
+    text.push_str("\n/compact frees space. `piton context` shows the initial context.\n");
     text
 }
 

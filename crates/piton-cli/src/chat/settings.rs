@@ -85,7 +85,7 @@ impl Chat<'_> {
             true => "No hook runs. They are set in [hooks] of config.toml: docs/hooks.md\n".to_owned(),
             false => lines.join("\n"),
         };
-        let title = "what runs at which point of the loop".to_owned();
+        let title = "Hooks".to_owned();
         self.terminal.tell(Input::Page { title, text, at_end: false });
     }
 }

@@ -4,12 +4,14 @@ use crate::failure::Result;
 use crate::out::view;
 use crate::settings;
 use crate::surroundings::Surroundings;
+use piton_engine::assemble::brought::{Brought, BroughtItem};
 use piton_engine::assemble::entries::{Entry, Found, State};
 use piton_engine::assemble::keys::{self, Place};
 use piton_engine::assemble::plugins::PluginState;
 use piton_engine::assemble::servers::{FoundServer, ServerState, look};
 use piton_engine::assemble::{self, AssembleError, Machine, Wishes, agents, cloud, commands, sandbox, server, skills};
 use piton_engine::config::Config;
+use piton_engine::config::trust::Standing;
 use piton_engine::engine::Engine;
 use piton_engine::hooks::HookTable;
 use piton_http::HttpOptions;
@@ -42,6 +44,7 @@ pub(crate) async fn doctor(around: &Surroundings) -> Result<u8> {
         line(tool, &found.map_or("not found".to_owned(), |path| path.display().to_string()));
     }
     claude(&config, around);
+    untrusted(around);
     mcp_servers(around);
     shadowed(around);
     match sandbox::available(&around.machine, config.sandbox.backend.unwrap_or_default()) {
@@ -240,6 +243,24 @@ fn claude(config: &Config, around: &Surroundings) {
         if !unused.is_empty() {
             line("claude", &format!("not used in {}: {}", folder.display(), unused.join("; ")));
         }
+    }
+}
+
+/// What the repository brings along and the user has not approved.
+fn untrusted(around: &Surroundings) {
+    let Ok(workspace) = around.workspace(None) else { return };
+    match Brought::look(&around.machine, &workspace) {
+        Ok(brought) => {
+            for BroughtItem { item, .. } in brought.items.iter().filter(|brought| brought.standing != Standing::Trusted)
+            {
+                let path = view::path(item.path.strip_prefix(&brought.root).unwrap_or(&item.path));
+                line(
+                    "trust",
+                    &format!("ignored: {path} ({}; `piton trust` shows and approves it)", item.kind.words(1)),
+                );
+            }
+        }
+        Err(error) => line("trust", &view::clean(&error.to_string())),
     }
 }
 

@@ -228,12 +228,13 @@ fn shell_words(words: &[String]) -> String {
 
 fn list(id: &SessionId, grants: &[Grant], as_json: bool) {
     for grant in grants {
+        let short = print::short_id(id.as_str());
         let (rule, tool, at_ms) = (grant.rule.to_string(), &grant.rule.tool, grant.at_ms);
         view::write_stdout(&if as_json {
             let action = grant.rule.action;
             format!("{}\n", json!({"rule": rule, "tool": tool, "action": action, "since_ms": at_ms}))
         } else {
-            format!("{:<5} {rule:<30} in {id} since {}\n", grant.rule.action.word(), when(at_ms))
+            format!("{:<5} {rule:<30} in {short} since {}\n", grant.rule.action.word(), when(at_ms))
         });
     }
     if grants.is_empty() && !as_json {

@@ -126,7 +126,7 @@ fn indented(text: &str) -> String {
 }
 
 fn is_agreed(question: &str, around: &Surroundings) -> Result<bool> {
-    ensure!(around.stdin_is_terminal, "there is nobody to ask; say --yes if you have read it");
+    ensure!(around.stdin_is_terminal, "no terminal to ask on; pass --yes once you have read it");
     view::write_stderr(&format!("\n{question} [y/N] "));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;

@@ -134,7 +134,7 @@ fn as_json(brought: &Brought) -> serde_json::Value {
 }
 
 fn is_agreed(around: &Surroundings) -> Result<bool> {
-    ensure!(around.stdin_is_terminal, "there is nobody to ask; say --yes if you have read it");
+    ensure!(around.stdin_is_terminal, "no terminal to ask on; pass --yes once you have read it");
     view::write_stderr("\nTrust it in its current form? [y/N] ");
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;

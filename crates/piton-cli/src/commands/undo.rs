@@ -73,9 +73,11 @@ async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> Re
         done
     };
     let has_begun = |error: &Failure| matches!(error.find(), Some(RewindError::Abandoned(_)));
+    let is_nothing = |error: &Failure| matches!(error.find(), Some(RewindError::NothingToRedo));
     let is_dropped = |error: &Failure| matches!(error.find(), Some(RewindError::Snapshot(SnapshotError::Unknown(_))));
     match done {
         Err(error) if has_begun(&error) => Err(error),
+        Err(error) if is_nothing(&error) => bail!("nothing to redo in {id}"),
         Err(error) if is_dropped(&error) => Err(error).with_context(|| {
             format!(
                 "nothing was changed in {id}: its snapshots are not here, as after an import, a move or a long rest; \
@@ -125,9 +127,8 @@ async fn finished_now(session: &Handle) -> Option<String> {
 
 fn newest_here(engine: &Engine, around: &Surroundings) -> Result<SessionId> {
     let here = around.workspace(None)?;
-    let newest = engine.index()?.list(Some(&here), 1)?.into_iter().next();
     let none = || format!("no session has worked in {}; name one with --session ID", here.display());
-    Ok(newest.with_context(none)?.id)
+    engine.index()?.newest(&here)?.with_context(none)
 }
 
 /// Says what would be done, and opens nothing.
@@ -146,7 +147,7 @@ async fn preview(
             Direction::Undo => "undo",
             Direction::Redo => "redo",
         };
-        view::write_stderr(&format!("would finish the {what} that was begun before, and go no further\n"));
+        view::write_stderr(&format!("would finish the interrupted {what}, and go no further\n"));
         return Ok(0);
     }
     if session.is_in_turn() {
@@ -172,7 +173,7 @@ async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8
     let plan = session.plan_rewind(wish.direction, wish.turns, wish.scope).await;
     let told = tell_given_up(session, session.opened_at()).await;
     if let Some(done) = finished_now(session).await {
-        view::write_stderr(&format!("{done}; run the same command again to go further\n"));
+        view::write_stderr(&format!("{done}; run the same command again to undo or redo another\n"));
         return Ok(0);
     }
     let mut plan = plan?;
@@ -222,7 +223,7 @@ fn announce(plan: &Plan, wish: &Wish, workspace: &Path) {
     };
     let what = match (plan.rewind.to.is_some(), plan.rewind.files.is_empty()) {
         (true, false) => "",
-        (true, true) if wish.scope == Scope::Chat => ", the conversation only",
+        (true, true) if wish.scope == Scope::Chat || plan.is_unsaved => ", the conversation only",
         (true, true) => ", which changed no files",
         (false, _) => ", the files only",
     };
@@ -232,6 +233,9 @@ fn announce(plan: &Plan, wish: &Wish, workspace: &Path) {
     }
     for said in &plan.waiting {
         view::write_stderr(&format!("  “{}”, which was not taken up yet\n", view::first_line(said)));
+    }
+    if plan.is_unsaved {
+        view::write_stderr(&format!("  {}\n", view::UNSAVED));
     }
     list(changes(&plan.files).into_iter());
     for path in plan.conflicts().iter().filter(|_| wish.overwrite) {

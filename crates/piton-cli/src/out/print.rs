@@ -99,12 +99,44 @@ pub(crate) fn plural(number: u64, word: &str) -> String {
 /// Writes what a person should know to standard error, each thing once.
 pub(crate) fn notices(notices: &[Notice]) {
     static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    for notice in notices {
+    for notice in Notice::merged(notices) {
         let line = clean(&notice.to_string());
         if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone()) {
-            write_stderr(&format!("note: {line}\n"));
+            write_stderr(&format!("{}\n", wrapped(&format!("note: {line}"))));
         }
     }
+}
+
+/// Lines in the columns of the terminal behind standard error, broken between words; what goes on is moved to the right. As they
+/// are where there is no terminal.
+pub(crate) fn wrapped(text: &str) -> String {
+    let text = with_short_ids(text);
+    width(std::io::stderr()).map_or_else(|| text.to_string(), |columns| broken(&text, columns))
+}
+
+/// Lines of words in so many columns.
+fn broken(text: &str, columns: usize) -> String {
+    let line = |line: &str| {
+        let words = line.trim_start_matches(' ');
+        let own = line.len() - words.len();
+        let (mut broken, mut used) = (" ".repeat(own), own);
+        for (at, word) in words.split(' ').enumerate() {
+            // Styles take no columns.
+            let wide = anstream::adapter::strip_str(word).to_string().width();
+            if at > 0 && used + 1 + wide > columns {
+                broken.push('\n');
+                broken.push_str(&" ".repeat(own + 2));
+                used = own + 2;
+            } else if at > 0 {
+                broken.push(' ');
+                used += 1;
+            }
+            broken.push_str(word);
+            used += wide;
+        }
+        broken
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Every line moved to the right.
@@ -243,6 +275,18 @@ mod tests {
         let broken = "fake/m · 4 steps · ses_01a2046001317000\nundo with: piton undo";
         assert_eq!(folded(line, whole.width() - 1), broken);
         assert_eq!(folded(line, 10), "fake/m\n4 steps\nses_01a2046001317000\nundo with: piton undo");
+    }
+
+    #[test]
+    fn a_sentence_is_broken_between_words() {
+        let said = "  asks for writes a.txt (no rule covers it)\nnote";
+        assert_eq!(broken(said, 24), "  asks for writes a.txt\n    (no rule covers it)\nnote");
+        assert_eq!(
+            broken("\x1b[2mno host\x1b[0m unless", 7),
+            "\x1b[2mno host\x1b[0m\n  unless",
+            "styles take no columns"
+        );
+        assert_eq!(broken("a  b", 80), "a  b");
     }
 
     #[test]

@@ -97,14 +97,12 @@ pub(crate) fn ending(report: &Report, session: &str, is_newest: bool, asked_each
         }
         TurnEnd::Completed => return None,
         TurnEnd::Canceled => ("Stopped.", "Continue with"),
-        TurnEnd::ToolDenied if asked_each_time => (
-            "Not finished: some tool calls were refused",
-            "No flag allows them: a person is asked each time. Answer on a terminal, and continue with",
-        ),
-        TurnEnd::ToolDenied => (
-            "Not finished: some tool calls were refused",
-            "Allow more with --allow TOOL or --yes (denied tools stay denied), and continue with",
-        ),
+        TurnEnd::ToolDenied if asked_each_time => {
+            ("Not finished", "These calls always need a person's approval. Answer on a terminal, and continue with")
+        }
+        TurnEnd::ToolDenied => {
+            ("Not finished", "Allow more with --allow TOOL or --yes (denied tools stay denied), and continue with")
+        }
         TurnEnd::MaxSteps if report.why == Some(Why::Replies) => {
             ("Not finished", "Raise the limit with --set limits.max_replies=N, and continue with")
         }

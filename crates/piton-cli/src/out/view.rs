@@ -623,7 +623,7 @@ impl TextView {
         let more = new.len().saturating_sub(MOST);
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         let first: Vec<String> = new.iter().take(MOST).map(|notice| clean(notice)).collect();
-        self.aside(&format!("{DIM}for undo: {}{more}{DIM:#}", first.join("; ")));
+        self.aside(&format!("{DIM}{}{more}{DIM:#}", first.join("; ")));
         self.noticed.extend(new);
     }
 
@@ -706,6 +706,9 @@ pub(crate) fn gist(about: &str) -> String {
     shorten(about)
 }
 
+/// Of an undo whose turns changed files while `undo.snapshots` was off.
+pub(crate) const UNSAVED: &str = "no snapshots were taken (undo.snapshots), so changed files stay as they are";
+
 /// What became of an undo that was cut off and cannot be finished, and what to do about it.
 pub(crate) fn given_up(rewind: &Rewind, error: &str, touches: &Touched) -> String {
     let again = match rewind.direction {
@@ -722,9 +725,9 @@ pub(crate) fn given_up(rewind: &Rewind, error: &str, touches: &Touched) -> Strin
 pub(crate) fn finished_late(rewind: &Rewind, left: &[String]) -> String {
     /// More are only counted.
     const MOST_NAMED: usize = 5;
-    let (what, done, opposite) = match rewind.direction {
-        Direction::Undo => ("undo", "taken back", "redo"),
-        Direction::Redo => ("redo", "brought back", "undo"),
+    let (what, opposite) = match rewind.direction {
+        Direction::Undo => ("undo", "redo"),
+        Direction::Redo => ("redo", "undo"),
     };
     let turns = plural(u64::from(rewind.turns), "turn");
     let names: Vec<String> = left.iter().take(MOST_NAMED).map(|path| self::path(Path::new(path))).collect();
@@ -733,7 +736,7 @@ pub(crate) fn finished_late(rewind: &Rewind, left: &[String]) -> String {
         (_, 0) => format!(" except {}", names.join(", ")),
         (_, more) => format!(" except {} and {more} more", names.join(", ")),
     };
-    format!("{turns} {done}{left}, by the {what} that was begun before; `piton {opposite}` reverses it")
+    format!("finished the interrupted {what} ({turns}){left}; `piton {opposite}` reverses it")
 }
 
 /// What keeps a model's answer waiting, in words.

@@ -5,7 +5,7 @@
 //! While a person looks at a question in their pager, the session waits with them.
 
 use crate::editor::Pager;
-use crate::out::view;
+use crate::out::{print, view};
 use crate::run::shown::Shown;
 use crate::surroundings::{CONTROLLING, Terminal};
 use anstyle::Style;
@@ -319,7 +319,7 @@ fn prompt_for(question: &InquiryQuestion) -> String {
 
 /// A question but for the line that asks for the answer; of texts and changes, so many lines each.
 fn drawn(question: &Question, most: usize) -> String {
-    let mut text = format!("{BOLD}{}{BOLD:#}", view::clean(&question.title));
+    let mut text = print::wrapped(&format!("{BOLD}{}{BOLD:#}", view::clean(&question.title)));
     for block in &question.body {
         let block = match block {
             QuestionBlock::Text { text } => view::indent(&cut(text.lines(), most)),
@@ -327,7 +327,7 @@ fn drawn(question: &Question, most: usize) -> String {
             QuestionBlock::Command { command, marks } => view::indent(&script(command, marks)),
             QuestionBlock::Facts { facts } => facts.iter().map(told).collect::<Vec<_>>().join("\n"),
             QuestionBlock::Diff { path: _, unified } => view::indent(&view::colour_diff(&cut(unified.lines(), most))),
-            QuestionBlock::Note { text } => view::clean(text),
+            QuestionBlock::Note { text } => print::wrapped(&view::clean(text)),
         };
         text.push('\n');
         text.push_str(&block);
@@ -353,14 +353,14 @@ fn script(command: &str, marks: &[Mark]) -> String {
 /// A fact in a line.
 fn told(fact: &Fact) -> String {
     let about = match fact.about {
-        About::Asked => "asks for",
+        About::Asked => "why",
         About::Folder => "in",
         About::Link => "link",
         About::Place => "runs",
-        About::Reach => "reaches",
-        About::Hidden => "not seen",
+        About::Reach => "access",
+        About::Hidden => "invisible",
     };
-    format!("  {DIM}{about}{DIM:#} {}", hidden::visible_line(&fact.text))
+    print::wrapped(&format!("  {DIM}{about}{DIM:#} {}", hidden::visible_line(&fact.text)))
 }
 
 /// The line that asks for the answer: `[y]es, [a]lways bash (any call in this session), [n]o (or Enter), or what to do
@@ -462,7 +462,7 @@ mod tests {
             Fact { about: About::Hidden, text: "\u{202e}".into() },
         ];
         let told = anstream::adapter::strip_str(&drawn_of(vec![QuestionBlock::Facts { facts }])).to_string();
-        assert_eq!(told, "Run this command?\n  asks for `rm x`: by the rule bash(rm *) (--ask)\n  not seen \\u{202e}");
+        assert_eq!(told, "Run this command?\n  why `rm x`: by the rule bash(rm *) (--ask)\n  invisible \\u{202e}");
     }
 
     fn drawn_of(body: Vec<QuestionBlock>) -> String {

@@ -2,6 +2,7 @@
 
 use crate::cli::FollowFormat;
 use crate::failure::{Result, bail};
+use crate::out::print;
 use crate::out::view::{self, Look, TextView};
 use crate::run::ask::Questions;
 use crate::run::conversation::{Conversation, Left};
@@ -55,7 +56,9 @@ pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> Result<u8> {
         return Ok(0);
     };
     match session.cancel().await {
-        Ok(Some(report)) => view::write_stdout(&format!("stopped turn {} of {id}\n", report.turn)),
+        Ok(Some(report)) => {
+            view::write_stdout(&format!("stopped turn {} of {}\n", report.turn, print::short_id(id.as_str())));
+        }
         Ok(None) => view::write_stderr(&format!("nothing to stop: {id} is at rest\n")),
         Err(EngineError::Closed) => {
             if State::fold(&engine.records(id).await?).is_in_turn() {
@@ -71,8 +74,8 @@ pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> Result<u8> {
 /// `piton session pause` and `continue`.
 pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> Result<u8> {
     let Some(session) = engine.join(id).await? else {
-        let what = if paused { "pause" } else { "go on with here" };
-        view::write_stderr(&format!("nothing to {what}: {id} is not running\n"));
+        let what = if paused { "pause" } else { "continue" };
+        view::write_stderr(&format!("cannot {what}: {id} is not running here\n"));
         return Ok(0);
     };
     let state = if paused { session.pause().await } else { session.unpause().await };
@@ -80,11 +83,12 @@ pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> Resu
         Err(EngineError::Closed) => bail!("the process that ran {id} has left"),
         state => drop(state?),
     }
+    let short = print::short_id(id.as_str());
     let (word, next) = match paused {
-        true => ("paused", format!("; continue it with piton session continue {id}")),
+        true => ("paused", format!("; continue it with piton session continue {short}")),
         false => ("continued", String::new()),
     };
-    view::write_stdout(&format!("{word}: {id}{next}\n"));
+    view::write_stdout(&format!("{word}: {short}{next}\n"));
     Ok(0)
 }
 

@@ -77,7 +77,7 @@ impl Shown {
     /// A line for people, beside the answer.
     pub(crate) fn note(&mut self, line: &str) {
         match self {
-            Self::Text(view) => view.note(line),
+            Self::Text(view) => view.note(&print::wrapped(line)),
             Self::Json | Self::StreamJson => view::write_stderr(&format!("{line}\n")),
         }
     }

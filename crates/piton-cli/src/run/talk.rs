@@ -46,8 +46,11 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
     loop {
         if let Some(session) = opening::join(&order.place, order.only_here, engine).await? {
             let pid = session.elsewhere().unwrap_or_default();
-            let says = talk.input.has_first() || talk.input.is_program();
-            let joins = if says { ": your prompt is sent there and runs under its rules" } else { "" };
+            let joins = match talk.input.first() {
+                Some(Request::Compact(_)) => ": it is compacted there",
+                None if !talk.input.is_program() => "",
+                _ => ": your prompt is sent there and runs under its rules",
+            };
             talk.shown.note(&format!("{} is run by process {pid}{joins}", session.id()));
             match talk.with(&session, &mut Stops::listen()?).await? {
                 Left::Done => return Ok(Over::with(talk.code()?)),
@@ -61,7 +64,8 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
                 unfinished::takes_over(engine, id, pid, &said).await?;
             }
             if !talk.input.is_program() && !talk.input.has_first() {
-                unfinished::must_be_there(engine, id, around).await?;
+                let words = unfinished::prompt(engine, id, around, attends).await?;
+                talk.input.put_back(words.map(|words| Request::Prompt(Prompt::new(&words))).into_iter().collect());
             }
         }
         let prepared = opening::prepare(&order.place, &mut order.wishes, engine, around).await?;
@@ -86,7 +90,12 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
             talk.shown.note(&format!("this session uses {words}, set with `piton session mode`, `effort` or `tools`"));
         }
         talk.shown.opened(session.id(), &agent, &servers);
-        return here(session, &mut talk).await;
+        let (id, is_new) = (session.id().clone(), order.place.resumed().is_none());
+        let over = here(session, &mut talk).await;
+        if is_new && over.is_err() && engine.discard_unused(&id).await? {
+            upkeep.is_gone();
+        }
+        return over;
     }
 }
 

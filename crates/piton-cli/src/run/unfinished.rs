@@ -1,8 +1,9 @@
 //! What a session that nobody runs has left to go on with.
 
+use crate::commands::sessions::pick;
 use crate::commands::undo;
 use crate::failure::{Result, bail};
-use crate::out::view;
+use crate::out::{print, view};
 use crate::run::follow::cut_off;
 use crate::surroundings::Surroundings;
 use piton_core::branch::Path;
@@ -31,9 +32,14 @@ pub(crate) async fn takes_over(engine: &Engine, id: &SessionId, pid: u32, said: 
     Ok(())
 }
 
-/// Fails where nothing is left to go on with: a "go on" to the model would be paid for nothing. An undo that was cut off
-/// is finished before that is asked.
-pub(crate) async fn must_be_there(engine: &Engine, id: &SessionId, around: &Surroundings) -> Result<()> {
+/// What to say where nothing is left to go on with, since a "go on" to the model would be paid for nothing: what the person at
+/// the terminal types, if `may_ask`. `None`: there is something. An undo that was cut off is finished before that is asked.
+pub(crate) async fn prompt(
+    engine: &Engine,
+    id: &SessionId,
+    around: &Surroundings,
+    may_ask: bool,
+) -> Result<Option<String>> {
     let mut records = engine.records(id).await?;
     let mut session = State::fold(&records);
     if session.rewinding().is_some() && finish_undo(engine, id, around).await? {
@@ -47,16 +53,29 @@ pub(crate) async fn must_be_there(engine: &Engine, id: &SessionId, around: &Surr
             _ => None,
         });
     if !session.is_at_rest() || session.waiting().next().is_some() {
-        return Ok(());
+        return Ok(None);
     }
     let why = match ended {
         Some(TurnEnd::Completed) => "its last turn is finished",
         // What was under way was lost, or is another Piton's: there is something to go on with.
-        None if session.transcript().next().is_some() => return Ok(()),
+        None if session.transcript().next().is_some() => return Ok(None),
         None => "it has no prompt",
-        Some(_) => return Ok(()),
+        Some(_) => return Ok(None),
     };
-    bail!("nothing to continue in {id}: {why}. Nothing was sent. Give it a task with: piton run --resume {id} \"…\"");
+    if may_ask && pick::can_ask(around) {
+        view::write_stderr(&format!("Nothing to continue: {why}. What next? "));
+        let mut words = String::new();
+        std::io::stdin().read_line(&mut words)?;
+        if !words.trim().is_empty() {
+            return Ok(Some(words.trim().to_owned()));
+        }
+    }
+    let here = around.workspace(None).unwrap_or_default();
+    let which = match engine.index()?.newest(&here)? {
+        Some(newest) if newest == *id => "-c".to_owned(),
+        _ => format!("--resume {}", print::short_id(id.as_str())),
+    };
+    bail!("nothing to continue in {id}: {why}. Nothing was sent. Give it a task with: piton run {which} \"…\"");
 }
 
 /// Finishes it, if the folder is there. Whether it is.

@@ -44,7 +44,9 @@ pub(crate) fn wishes(args: &RunArgs, goes_on: bool, around: &Surroundings) -> Re
 
 /// A plugin's folder, absolute: the session may work elsewhere.
 fn folder(dir: &Path) -> Result<PathBuf> {
-    dir.canonicalize().with_context(|| format!("--plugin-dir {}", dir.display()))
+    let folder = dir.canonicalize().with_context(|| format!("--plugin-dir {}", dir.display()))?;
+    ensure!(folder.is_dir(), "--plugin-dir {} is not a folder", dir.display());
+    Ok(folder)
 }
 
 fn schema(path: &Path) -> Result<OutputSchema> {

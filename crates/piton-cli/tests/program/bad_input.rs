@@ -27,6 +27,20 @@ fn a_task_needs_no_command_and_a_model_no_provider_that_the_catalogue_knows() {
 }
 
 #[test]
+fn a_name_that_may_be_a_mistake_is_sent_to_nobody() {
+    for (name, meant) in [
+        ("mini", "Did you mean "),
+        ("claude-sonnet", "Did you mean anthropic/claude-sonnet-"),
+        ("claude-sonet-4-5", "Did you mean claude-sonnet-4-5?"),
+        ("antropic", "Did you mean anthropic?"),
+    ] {
+        let stage = Stage::speaking("anthropic", json!([]));
+        Ran::of(stage.piton(&["-p", "fix the test", "--model", name])).expect_code(1).expect_said(&[meant]);
+        assert!(stage.provider.requests().is_empty());
+    }
+}
+
+#[test]
 fn a_short_name_fetches_the_key_of_the_provider_that_is_asked_only() {
     let stage = Stage::speaking("anthropic", json!([{"text": "done"}]));
     let ran = stage.home.path().join("ran");
@@ -133,6 +147,16 @@ fn the_only_model_of_a_named_server_is_asked_and_of_several_they_are_named() {
     assert_eq!(asked, 1, "{requests:?}");
     let several = serve_once(r#"{"data": [{"id": "one"}, {"id": "other"}]}"#);
     run(&several).expect_code(1).expect_said(&["openai-chat/one, openai-chat/other", "--model openai-chat/one"]);
+    // With a key as well: the default model of OpenAI is not theirs.
+    let mut command = bare(&stage.home.path());
+    command.current_dir(stage.workspace.path()).args(["run", "go"]).env("OPENAI_API_KEY", "sk-1");
+    Ran::of({
+        command.env("OPENAI_BASE_URL", format!("{}/v1", stage.provider.url()));
+        command
+    })
+    .expect_code(0);
+    let asked = stage.provider.requests().into_iter().rfind(|request| request.method == "POST").unwrap();
+    assert!(!asked.body.to_string().contains("gpt-5.4"), "{}", asked.body["model"]);
     run("http://127.0.0.1:9/v1").expect_code(1).expect_said(&["does not list its models", "OPENAI_BASE_URL"]);
 }
 

@@ -194,7 +194,7 @@ fn a_prompt_that_one_model_of_a_chain_cannot_read_goes_to_the_next() {
         let last = stage.last_messages().last().unwrap().to_string();
         assert!(last.contains(task.trim()), "it reads all of it");
         let switched = stage.journal().into_iter().find(|event| event["type"] == "model_switched").unwrap();
-        assert!(switched["reason"].as_str().unwrap().contains("left to sum up"), "{switched}");
+        assert!(switched["reason"].as_str().unwrap().contains("it cannot be summarized"), "{switched}");
     }
     let stage = Stage::new(json!([])).with_config(small);
     let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/first", &long])).expect_code(1);
@@ -216,7 +216,7 @@ fn a_conversation_that_does_not_fit_is_said_once_and_ends_with_the_way_on() {
     let refused = json!({"status": 400, "body": said});
     let stage = Stage::new(json!([refused]));
     let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "go"])).expect_code(8);
-    let ran = ran.expect_said(&["is left to sum up", "Everything is kept", "larger window", "piton run -c"]);
+    let ran = ran.expect_said(&["it cannot be summarized", "Everything is kept", "larger window", "piton run -c"]);
     assert!(!ran.stderr.contains("session compact"), "that cannot help: {}", ran.stderr);
     assert_eq!(ran.stderr.matches("window is full").count(), 1, "{}", ran.stderr);
 

@@ -98,8 +98,10 @@ fn untrusted_nothing_of_it_runs_every_thing_is_named_and_what_it_forbids_is_forb
     .with_files(CLAUDE)
     .with_config("[claude]\nhooks = true\n");
     let ran = stage.run(&["go"]);
-    for words in ["reviewer", "git:changes", "release", "1 hook of "] {
-        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    assert!(ran.stderr.contains("things of this repository are ignored"), "{}", ran.stderr);
+    let doctor = Ran::of(stage.piton(&["doctor"])).stdout;
+    for words in ["reviewer.md (agent", "git/changes.md (command", "release/SKILL.md (skill", "settings.json (hooks"] {
+        assert!(doctor.contains(words), "{words}: {doctor}");
     }
     let sent = first_request(&stage);
     assert!(!sent.contains("Reviews code") && !sent.contains("How releases are made"), "{sent}");
@@ -221,9 +223,7 @@ fn agents_and_commands_of_opencodes_configuration_are_entries_like_files() {
     ]);
     let stage = Stage::new(script).with_files(OPENCODE);
     stage.run(&["go"]).expect_said(&[
-        "1 agent of this repository is not used",
-        "writer",
-        "1 command of this repository is not used",
+        "2 things of this repository are ignored",
         "opencode.jsonc is left out: permission: bash",
         "opencode.jsonc is left out: template: a text is wanted",
     ]);
@@ -247,11 +247,11 @@ fn agents_and_commands_of_opencodes_configuration_are_entries_like_files() {
     assert!(!childs.contains("\"name\":\"bash\""), "{childs}");
     // A file that it refers to is trusted with it, and so is each by itself.
     stage.workspace.write("prompts/writer.txt", "You are another.");
-    stage.run(&["go"]).expect_code(0).expect_said(&["1 agent of this repository is not used"]);
+    stage.run(&["go"]).expect_code(0).expect_said(&["1 thing of this repository is ignored"]);
     // Whoever wants none of it says so.
     let stage = stage.with_config("[opencode]\nagents = false\n");
     let ran = stage.run(&["go"]).expect_code(0);
-    assert!(!ran.stderr.contains("agent"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("ignored"), "{}", ran.stderr);
     Ran::of(stage.piton(&["command", "list"])).expect_stdout(&["/make", "in force"]);
     let stage = stage.with_config("[opencode]\ncommands = false\n");
     Ran::of(stage.piton(&["command", "list"])).expect_stdout(&["There are no commands"]);

@@ -194,14 +194,9 @@ fn hooks_of_a_repository_run_only_where_they_are_trusted_as_they_are() {
         let args = [&["run", "--yes", "--model", "openai-chat/m"], more, &["go"]].concat();
         Ran::of(stage.piton(&args)).expect_code(0).stderr
     };
-    let said = run(&[]);
-    assert!(
-        said.contains("1 hook of")
-            && said.contains("settings.json")
-            && said.contains("touch ran")
-            && said.contains("--trust-hooks"),
-        "{said}"
-    );
+    let ignored = "note: 1 thing of this repository is ignored until you approve it: piton trust\n";
+    assert!(run(&[]).contains(ignored));
+    Ran::of(stage.piton(&["doctor"])).expect_stdout(&["ignored: .claude/settings.json (hooks; `piton trust` shows"]);
     assert!(!stage.workspace.has("ran"));
     run(&["--trust-hooks"]);
     assert!(stage.workspace.has("ran"));
@@ -209,7 +204,7 @@ fn hooks_of_a_repository_run_only_where_they_are_trusted_as_they_are() {
     run(&[]);
     assert!(stage.workspace.has("ran"), "it is remembered");
     stage.workspace.write(".claude/settings.json", settings("touch other"));
-    assert!(run(&[]).contains("do not trust them as they are"));
+    assert!(run(&[]).contains(ignored));
     assert!(!stage.workspace.has("other"));
 }
 

@@ -153,7 +153,7 @@ fn a_name_looks_like_no_line_of_ours_and_is_not_longer_than_it_is_of_use() {
     file.set_len(64 << 20).unwrap();
     let ran = stage.run(&["go"]).expect_code(0);
     let notice = ran.all("snapshot_taken")[0]["notices"][0].as_str().unwrap().to_owned();
-    assert!(notice.starts_with(r"a\npiton: all is well\u{202e}xxx"), "{notice}");
-    assert!(notice.contains('…') && notice.contains("x is not covered: "), "{notice}");
+    assert!(notice.starts_with(r"undo will not cover a\npiton: all is well\u{202e}xxx"), "{notice}");
+    assert!(notice.contains('…') && notice.contains("x: "), "{notice}");
     assert!(notice.chars().count() < 300, "{notice}");
 }

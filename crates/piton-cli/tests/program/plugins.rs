@@ -78,7 +78,7 @@ fn a_plugin_of_a_folder_is_shown_added_and_used_by_its_name() {
         "1 agent, 1 skill, 2 commands, hooks",
         "cat \\\"${CLAUDE_PLUGIN_ROOT}/word.txt\\\" > hooked",
         "file \"word.txt\", 8 bytes, BLAKE3",
-        "nobody to ask",
+        "no terminal to ask on",
     ]);
     assert!(!stage.home.has("data/plugins.json"), "what was not agreed to is nowhere");
     Ran::of(stage.piton(&["plugin", "add", &home(&stage, "made"), "--yes"]))
@@ -110,7 +110,7 @@ fn a_plugin_of_a_folder_is_shown_added_and_used_by_its_name() {
     Ran::of(stage.piton(&["plugin", "update", "tools"])).expect_code(1).expect_said(&[
         "-the word",
         "+another",
-        "nobody to ask",
+        "no terminal to ask on",
     ]);
     stage.run(&["--sandbox", "off", "/changes one"]).expect_code(0);
     assert!(last(&stage).contains("by the word"), "not agreed to, not used: {}", last(&stage));
@@ -234,7 +234,7 @@ fn repository(script: Value) -> Stage {
 fn plugins_that_a_repository_enables_are_named_until_they_are_trusted_and_never_fetched() {
     let stage = repository(answers()).with_config("[claude]\nhooks = true\n");
     let named = [
-        "1 plugin of this repository is not used, since you do not trust it as it is: tools (1 agent, 1 skill, 2 commands, hooks)",
+        "1 thing of this repository is ignored until you approve it: piton trust",
         "`piton plugin add https://github.com/o/r.git#v2 far` fetches it",
         "`piton plugin add https://example.org/away.git` fetches it",
         "lost@nowhere, which is not here: no settings say where the marketplace nowhere is",
@@ -243,7 +243,7 @@ fn plugins_that_a_repository_enables_are_named_until_they_are_trusted_and_never_
     assert!(!first(&stage).contains("tools:helper") && !stage.workspace.has("hooked"));
     Ran::of(stage.piton(&["trust", "--yes"])).expect_code(0).expect_said(&["plugin.json, a plugin says", "word.txt"]);
     let ran = stage.run(&["go"]).expect_code(0);
-    assert!(!ran.stderr.contains("tools ("), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("ignored"), "{}", ran.stderr);
     assert!(last(&stage).contains("tools:helper"), "{}", last(&stage));
     Ran::of(stage.piton(&["plugin", "list"]))
         .expect_code(0)
@@ -251,7 +251,7 @@ fn plugins_that_a_repository_enables_are_named_until_they_are_trusted_and_never_
     // Any of its files that changes takes it out of force.
     stage.workspace.write("market/plugins/tools/word.txt", "changed");
     let asked = stage.provider.requests().len();
-    stage.run(&["go"]).expect_code(0).expect_said(&["1 plugin of this repository is not used"]);
+    stage.run(&["go"]).expect_code(0).expect_said(&["1 thing of this repository is ignored"]);
     assert!(!stage.provider.requests()[asked].body.to_string().contains("tools:helper"));
     // For one run all of it counts, and its hooks run where the user lets such hooks run.
     stage.run(&["--trust", "go"]).expect_code(0);
@@ -295,7 +295,7 @@ fn calls_server() -> Value {
 fn the_servers_of_a_repositorys_plugin_are_connected_once_it_is_trusted() {
     let stage = repository(calls_server());
     with_server(&stage, |name, text| stage.workspace.write(format!("market/plugins/tools/{name}"), text));
-    let ran = stage.run(&["go"]).expect_said(&["tools (1 agent, 1 skill, 2 commands, hooks, MCP servers)"]);
+    let ran = stage.run(&["go"]).expect_said(&["1 thing of this repository is ignored"]);
     assert!(!stage.workspace.has("log"), "nothing was started");
     assert!(!first(&stage).contains("plugin_tools_db"), "{}", first(&stage));
     assert_eq!(ran.outcomes()[0]["status"], "failed", "{:?}", ran.outcomes());
@@ -331,7 +331,7 @@ fn the_servers_of_your_own_plugins_run_as_your_own_do() {
     stage
         .run(&["--plugin-dir", &home(&stage, "made"), "go"])
         .expect_code(0)
-        .expect_said(&["the MCP servers of", "are left out: it is no JSON"]);
+        .expect_said(&["the MCP servers of", "are left out: it is not valid JSON"]);
 }
 
 #[test]
@@ -373,7 +373,9 @@ fn a_flag_gives_a_plugin_and_agents_for_one_run() {
     assert_eq!(stage.workspace.read("hooked"), "the word");
     stage.run(&["go"]).expect_code(0);
     assert!(!last(&stage).contains("tools:release"));
-    for (json, words) in [("[", "--agents: it is no JSON"), (r#"{"x": {"maxTurns": 0}}"#, "--agents: x: maxTurns")] {
+    for (json, words) in
+        [("[", "--agents: it is not valid JSON"), (r#"{"x": {"maxTurns": 0}}"#, "--agents: x: maxTurns")]
+    {
         stage.run(&["--agents", json, "go"]).expect_said(&[words]);
     }
     stage.run(&["--plugin-dir", "nowhere", "go"]).expect_code(1).expect_said(&["--plugin-dir nowhere"]);
@@ -411,5 +413,5 @@ fn what_is_wrong_with_a_plugin_is_named_and_the_rest_works() {
     stage
         .run(&["--plugin-dir", &home(&stage, "odd"), "go"])
         .expect_code(0)
-        .expect_said(&["`a:b` is no name of a plugin"]);
+        .expect_said(&["`a:b` is not a valid plugin name"]);
 }

@@ -75,17 +75,16 @@ fn untrusted_a_repository_for_claude_code_runs_nothing_and_forbids_what_it_forbi
         json!([calls(&[bash("true"), read(".env"), bash("curl example.org"), echo()]), {"text": "done", "repeat": true}]),
     );
     let ran = stage.run(&["go"]);
+    all_in(&ran.stderr, &["8 things of this repository are ignored until you approve them: piton trust"]);
     all_in(
-        &ran.stderr,
+        &Ran::of(stage.piton(&["doctor"])).stdout,
         &[
-            "reviewer",
-            "git:changes",
-            "fix",
-            "release",
-            "testing",
-            "notes (",
-            "1 MCP server of this repository",
-            "1 hook of ",
+            "reviewer.md (agent",
+            "git/changes.md (command",
+            "release/SKILL.md (skill",
+            ".mcp.json#",
+            "(plugin",
+            "(hooks",
         ],
     );
     let first = &bodies(&stage)[0];
@@ -97,7 +96,7 @@ fn untrusted_a_repository_for_claude_code_runs_nothing_and_forbids_what_it_forbi
     let status: Vec<Value> = ran.outcomes().iter().map(|outcome| outcome["status"].clone()).collect();
     assert_eq!(status, ["ok", "denied", "denied", "failed"], "{:?}", ran.outcomes());
     assert!(!stage.workspace.has("hooked"), "no hook ran");
-    stage.run(&["/git:changes tests"]).expect_code(1).expect_said(&["you do not trust it as it is"]);
+    stage.run(&["/git:changes tests"]).expect_code(1).expect_said(&["you have not approved its current version"]);
     none_in(&bodies(&stage).concat(), &["hunter2", "rule one"]);
 }
 
@@ -114,7 +113,7 @@ fn trusted_a_repository_for_claude_code_runs_as_it_stands() {
     );
     Ran::of(stage.piton(&["trust", "--yes"])).expect_code(0);
     let ran = stage.run(&["/git:changes the prices"]);
-    assert!(!ran.stderr.contains("you do not trust"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("is ignored"), "{}", ran.stderr);
     let bodies = bodies(&stage);
     all_in(
         &bodies[0],
@@ -150,9 +149,10 @@ fn trusted_a_repository_for_claude_code_runs_as_it_stands() {
 fn untrusted_a_repository_for_opencode_runs_nothing_and_every_thing_is_named() {
     let stage = repository("opencode", json!([calls(&[echo()]), {"text": "done", "repeat": true}]));
     let ran = stage.run(&["go"]);
+    all_in(&ran.stderr, &["8 things of this repository are ignored until you approve them: piton trust"]);
     all_in(
-        &ran.stderr,
-        &["docs", "planner", "sub:make", "greet", "release", "testing", "noting", "1 MCP server of this repository"],
+        &Ran::of(stage.piton(&["doctor"])).stdout,
+        &["docs", "planner", "sub/make", "greet", "release", "testing", "noting", "(MCP server"],
     );
     let first = &bodies(&stage)[0];
     all_in(first, &["Be brief."]);
@@ -161,7 +161,7 @@ fn untrusted_a_repository_for_opencode_runs_nothing_and_every_thing_is_named() {
         &["Writes manuals", "Plans the work", "How a release is made", "How notes are taken", "tool_search"],
     );
     assert_eq!(ran.outcomes()[0]["status"], "failed");
-    stage.run(&["/greet Ann"]).expect_code(1).expect_said(&["you do not trust it as it is"]);
+    stage.run(&["/greet Ann"]).expect_code(1).expect_said(&["you have not approved its current version"]);
 }
 
 #[test]

@@ -365,6 +365,15 @@ fn a_command_that_wants_a_session_offers_a_choice_at_a_terminal_and_names_the_li
     assert!(said.contains("you: the first thing"), "{said}");
 }
 
+#[test]
+fn a_session_chosen_at_a_terminal_is_asked_for_its_next_prompt() {
+    let stage = Stage::new(json!([{"text": "one"}, {"text": "two"}]));
+    stage.run(&["the first thing"]).expect_code(0);
+    let said = at_terminal(&stage, 80, "run --model openai-chat/m -r", Some("1\nthe second thing\n"));
+    assert!(said.contains("Nothing to continue: its last turn is finished. What next?"), "{said}");
+    assert!(said.contains("two") && stage.last_messages().iter().any(|m| m.to_string().contains("the second thing")));
+}
+
 /// What a terminal of so many columns shows of a command. `script` of util-linux is the terminal.
 fn at_terminal(stage: &Stage, columns: u32, command: &str, typed: Option<&str>) -> String {
     let piton = stage.piton(&[]);

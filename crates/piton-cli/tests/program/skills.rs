@@ -39,8 +39,7 @@ fn text(outcome: &Value) -> &str {
 fn skills_of_a_repository_are_named_and_not_offered_until_they_are_trusted() {
     let stage = stage(json!([skill(&json!({"name": "pdf"})), {"text": "done", "repeat": true}]));
     let ran = stage.run(&["go"]).expect_code(0).expect_said(&[
-        "3 skills of this repository are not used",
-        "style, pdf, deploy",
+        "3 things of this repository are ignored until you approve them: piton trust",
         "broken/SKILL.md is left out: line 4: context: `spoon` is none",
     ]);
     assert!(tool(&stage).is_none(), "no skill, no tool");
@@ -55,7 +54,7 @@ fn skills_of_a_repository_are_named_and_not_offered_until_they_are_trusted() {
     // What its words have the model run is trusted with it.
     stage.workspace.write(".claude/skills/pdf/scripts/read.py", "import os\n");
     Ran::of(stage.piton(&["skill", "pdf"])).expect_code(0).expect_stdout(&["not trusted", "Read $file"]);
-    stage.run(&["again"]).expect_said(&["1 skill of this repository is not used", ": pdf."]);
+    stage.run(&["again"]).expect_said(&["1 thing of this repository is ignored until you approve it: piton trust"]);
 }
 
 #[test]
@@ -142,11 +141,43 @@ fn a_skill_with_a_session_of_its_own_is_done_by_a_subagent_where_one_can_be_call
     let own = requests[1].body["messages"].to_string();
     assert!(own.contains("You find things out for another agent") && own.contains("The folder of this skill"), "{own}");
     assert!(!requests[2].body["messages"].to_string().contains("Survey the docs now."));
-    // A ban on subagents holds for skills, too.
+    // A ban on an agent holds for skills, and so does one on subagents.
+    let stage = self::stage(json!([call, {"text": "done"}])).with_files([(".piton/skills/survey/SKILL.md", fork)]);
+    let ran = stage.run(&["--trust", "--deny", "Agent(explore)", "go"]).expect_code(0);
+    assert!(text(&ran.outcomes()[0]).contains("\nSurvey the docs now.\n"), "{:?}", ran.outcomes());
     let stage = self::stage(json!([call, {"text": "done"}])).with_files([(".piton/skills/survey/SKILL.md", fork)]);
     let ran = stage.run(&["--trust", "--deny", "task", "go"]).expect_code(0);
     assert!(text(&ran.outcomes()[0]).contains("\nSurvey the docs now.\n"), "{:?}", ran.outcomes());
     assert!(ran.events().iter().all(|event| event["type"] != "delegated"));
+}
+
+#[test]
+fn a_skill_that_a_person_starts_has_its_commands_run_and_words_counted_as_claude_code_does() {
+    let body = "---\nname: bang\ndescription: x\n---\n$0 on !`echo main; echo \"$CLAUDE_PROJECT_DIR\" > dir` of \
+                ${CLAUDE_SESSION_ID}, $ARGUMENTS[1] last.\n";
+    let stage = Stage::new(json!([{"text": "done"}])).with_files([(".claude/skills/bang/SKILL.md", body)]);
+    stage.run(&["--trust", "/bang one two three"]).expect_code(0);
+    let sent = stage.provider.requests()[0].body["messages"].to_string();
+    let session = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(sent.contains("one on main") && sent.contains(&format!(" of {session}, two last.")), "{sent}");
+    assert_eq!(stage.workspace.read("dir").trim(), stage.workspace.path().to_str().unwrap());
+}
+
+#[test]
+fn a_ban_on_one_skill_or_one_agent_is_on_no_other() {
+    let task = |agent: &str| json!({"name": "task", "args": {"description": "a part", "prompt": "part", "subagent_type": agent}});
+    let calls = json!([
+        {"name": "skill", "args": {"name": "style"}}, {"name": "skill", "args": {"name": "pdf", "arguments": "a"}},
+        task("Explore"), task("general-purpose"),
+    ]);
+    let stage = stage(json!([{"tools": calls}, {"of": "part", "text": "I did it."}, {"text": "done"}]))
+        .with_files([(".claude/settings.json", r#"{"permissions": {"deny": ["Skill(pdf *)", "Agent(Explore)"]}}"#)]);
+    let ran = stage.run(&["--trust", "go"]).expect_code(0);
+    let outcomes = ran.outcomes();
+    let status: Vec<&str> = outcomes.iter().map(|outcome| outcome["status"].as_str().unwrap()).collect();
+    assert_eq!(status, ["ok", "denied", "denied", "ok"], "{outcomes:?}");
+    assert!(text(&outcomes[2]).contains("the rule task(explore)"), "{outcomes:?}");
+    assert!(text(&outcomes[3]).starts_with("I did it."), "{outcomes:?}");
 }
 
 #[test]

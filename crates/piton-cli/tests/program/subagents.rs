@@ -157,15 +157,25 @@ fn a_conversation_with_a_subagent_goes_on_by_its_task_id_and_nobody_elses() {
         {"of": "remember seven", "text": "I do."},
         {"text": "ok"},
         {"tools": [{"name": "task", "args": {"description": "ask", "prompt": "which number?", "task_id": "TASK"}}]},
-        {"of": "remember seven", "text": "Seven."},
-        {"text": "It was seven."},
+        {"text": "There is none."},
     ]));
     let ran = stage.run(&["go"]).expect_code(0);
     let child = children(&ran.events()).remove(0);
     let foreign = stage.run(&["--continue", "again"]).expect_code(0);
     let text = foreign.outcomes()[0]["text"].as_str().unwrap().to_owned();
     assert!(text.contains("no subagent of this session has that task_id"), "{text}");
-    assert!(!child.is_empty());
+    let stage = Stage {
+        provider: piton_testkit::FakeProvider::start(json!([
+            {"tools": [{"name": "task", "args": {"description": "ask", "prompt": "which number?", "task_id": child}}]},
+            {"of": "remember seven", "text": "Seven."},
+            {"text": "It was seven."},
+        ])),
+        ..stage
+    };
+    let own = stage.run(&["--continue", "ask it"]).expect_code(0);
+    assert_eq!(own.outcomes()[0]["text"], format!("Seven.\n\n[task_id: {child}]"));
+    let asked = stage.provider.requests()[1].body["messages"].to_string();
+    assert!(["remember seven", "I do.", "which number?"].iter().all(|words| asked.contains(words)), "{asked}");
 }
 
 #[test]
@@ -208,6 +218,70 @@ fn who_explores_changes_nothing_and_an_agent_that_is_not_there_is_named() {
     assert!(nobody["text"].as_str().unwrap().contains("there is no agent nobody. The agents are: explore, general."));
 }
 
+#[test]
+fn an_always_holds_for_the_whole_tree() {
+    let touch = |name: &str| bash(name, &format!("touch {name}"));
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "bash", "args": {"command": "touch own"}}]},
+        task(&["alpha work"]),
+        touch("alpha work"), {"of": "alpha work", "text": "a"},
+        {"text": "done"},
+    ]));
+    let mut talk = Talk::asking(&stage, &["--mode", "ask", "--sandbox", "off", "go"]);
+    until("it asks", || talk.count("wanted") == 1);
+    talk.say(json!({"do": "answer", "subject": {"call": "c1_0"}, "decision": "approve_for_session"}));
+    until("it is over", || talk.count("result") == 1);
+    assert_eq!(talk.end(), 0);
+    assert_eq!(talk.results()[0].1, "done");
+    assert!(stage.workspace.has("own") && stage.workspace.has("alpha"));
+    assert_eq!(talk.count("wanted"), 1, "the subagent's command was allowed, too");
+}
+
+#[test]
+fn a_run_whose_subagent_was_refused_for_want_of_a_person_is_not_finished() {
+    let stage = Stage::new(json!([
+        task(&["alpha work"]), bash("alpha work", "touch q"), {"of": "alpha work", "text": "I could not."}, {"text": "done"},
+    ]));
+    let model = format!("{}/test-model", stage.protocol);
+    let run = ["run", "--mode", "ask", "--sandbox", "off", "--format", "stream-json", "--model", &model, "go"];
+    let ran = Ran::of(stage.piton(&run)).expect_code(3);
+    assert_eq!(ran.result()["end"], "tool_denied");
+    let detail = ran.result()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("in a subagent, bash needs approval"), "{detail}");
+}
+
+#[test]
+fn a_subagent_whose_model_cannot_be_asked_works_with_its_callers_and_says_so() {
+    let critic = "---\nname: critic\ndescription: Criticises\nmodel: fast-one\n---\nYou criticise.\n";
+    let call = |agent: &str, more: Value| {
+        let mut args = json!({"description": "a part", "prompt": format!("{agent} part"), "subagent_type": agent});
+        args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"tools": [{"name": "task", "args": args}]})
+    };
+    let stage = Stage::new(json!([
+        call("critic", json!({})), {"of": "critic part", "text": "Bad."},
+        call("general", json!({"model": "groq/no-key"})), {"of": "general part", "text": "Good."},
+        {"text": "done"},
+    ]))
+    .with_files([(".claude/agents/critic.md", critic)]);
+    let ran = stage.run(&["--trust", "go"]).expect_code(0);
+    let texts: Vec<String> =
+        ran.outcomes().iter().map(|outcome| outcome["text"].as_str().unwrap().to_owned()).collect();
+    assert!(texts[0].starts_with("Bad.") && texts[0].contains("[the model fast-one cannot be asked ("), "{texts:?}");
+    assert!(
+        texts[1].starts_with("Good.") && texts[1].contains("[the model groq/no-key cannot be asked (groq needs a key"),
+        "{texts:?}"
+    );
+    // A name of one's own stands for a model that can be.
+    let stage = Stage::new(json!([call("critic", json!({})), {"of": "critic part", "text": "Bad."}, {"text": "done"}]))
+        .with_files([(".claude/agents/critic.md", critic)]);
+    let aliases = format!("[model_aliases]\nfast-one = \"{}/small-model\"\n", stage.protocol);
+    let stage = stage.with_config(&aliases);
+    let ran = stage.run(&["--trust", "go"]).expect_code(0);
+    assert!(!ran.outcomes()[0]["text"].as_str().unwrap().contains("cannot be asked"), "{:?}", ran.outcomes());
+    assert_eq!(stage.provider.requests()[1].body["model"], "small-model");
+}
+
 const REVIEWER: &str =
     "---\nname: reviewer\ndescription: Reviews: strictly\ntools: Read, Grep\n---\nYou review strictly.\n";
 
@@ -221,9 +295,8 @@ fn an_agent_of_the_repository_counts_once_it_is_trusted_and_has_its_own_words_an
     let files = [(".claude/agents/team/reviewer.md", REVIEWER), (".claude/agents/broken.md", "---\nname: [\n---\n")];
     let stage = Stage::new(script).with_files(files);
     stage.run(&["go"]).expect_code(0).expect_said(&[
-        "1 agent of this repository is not used",
-        "reviewer",
-        "broken.md is left out: its front matter is no YAML",
+        "1 thing of this repository is ignored",
+        "broken.md is left out: its front matter is not valid YAML",
     ]);
     let offered = |stage: &Stage| stage.provider.requests()[0].body["tools"].to_string();
     assert!(!offered(&stage).contains("reviewer"), "an agent that is not trusted is not offered");
@@ -368,10 +441,8 @@ fn a_stricter_mode_holds_for_subagents_at_work_between_turns_and_for_those_that_
     let prompts = ["part a", "part b", "part c", "part d", "part e"];
     let mut script = vec![in_background(&prompts), json!({"text": "They are at work."})];
     for part in prompts {
-        // The fifth waits for one of the four places.
-        if part != "part e" {
-            script.push(bash(part, "until [ -e go ]; do sleep 0.02; done"));
-        }
+        // One of the five, whichever, waits for one of the four places.
+        script.push(bash(part, "until [ -e go ]; do sleep 0.02; done"));
         script.push(bash(part, "touch made"));
         script.push(json!({"of": part, "text": "It is made."}));
     }
@@ -645,6 +716,12 @@ fn a_worktree_in_which_nothing_changed_is_removed_and_without_git_there_is_none(
 
 #[test]
 fn a_worktree_that_is_gone_when_its_subagent_is_resumed_is_named() {
+    resumed_without_its_worktree(|tree| tree);
+    // With all that Piton knew of it.
+    resumed_without_its_worktree(|tree| tree.parent().unwrap());
+}
+
+fn resumed_without_its_worktree(gone: impl Fn(&std::path::Path) -> &std::path::Path) {
     let stage = Stage::new(json!([
         in_worktree("work there"),
         {"of": "work there", "tools": [{"name": "bash", "args": {"command": "touch begun; until [ -e go ]; do sleep 0.02; done"}}]},
@@ -665,10 +742,19 @@ fn a_worktree_that_is_gone_when_its_subagent_is_resumed_is_named() {
     let tree = tree().unwrap();
     std::fs::write(tree.join("go"), "").unwrap();
     until("its command is over", || below.iter().all(|pid| !is_alive(*pid)));
-    std::fs::remove_dir_all(&tree).unwrap();
+    std::fs::remove_dir_all(gone(&tree)).unwrap();
     let ran = stage.run(&["--continue"]).expect_code(0);
     let text = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
     assert!(text.contains("its worktree") && text.contains("is gone"), "{text}");
+}
+
+#[test]
+fn nothing_raw_reaches_the_caller_of_a_subagent() {
+    let stage = Stage::new(json!([
+        task(&["alpha work"]), {"of": "alpha work", "text": "a\u{1b}[2Jb\u{202e}c"}, {"text": "done"},
+    ]));
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert!(ran.outcomes()[0]["text"].as_str().unwrap().starts_with("a[2Jbc\n"), "{:?}", ran.outcomes());
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn a_hash_trusts_what_was_reviewed_wherever_it_lies_and_nothing_else() {
 #[test]
 fn all_of_it_is_shown_at_once_and_later_the_difference() {
     let stage = stage();
-    let words = ["max_steps = 1", "touch ran", "The hash of all of it", "nobody to ask", "--yes"];
+    let words = ["max_steps = 1", "touch ran", "The hash of all of it", "no terminal to ask on", "--yes"];
     Ran::of(stage.piton(&["trust"])).expect_code(1).expect_said(&words);
     assert_eq!(ran_as(&stage, &[]), (3, false));
     Ran::of(stage.piton(&["config", "trust", "--yes"])).expect_code(0).expect_said(&["Trusted"]);

@@ -77,7 +77,7 @@ fn an_undo_takes_back_what_bash_did_and_the_words_and_a_redo_brings_both_back() 
     assert_eq!(stage.workspace.read("kept.txt"), "two\n");
     assert!(!stage.workspace.has("gone.txt") && stage.workspace.has("new/made.txt") && is_executable(&stage));
     let nothing = piton(&stage, &["redo"]).expect_code(1);
-    assert!(nothing.stderr.contains("there is nothing to redo"), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("nothing to redo in ses_"), "{}", nothing.stderr);
 
     piton(&stage, &["undo"]).expect_code(0);
     stage.run(&["--continue", "something else"]).expect_code(0);
@@ -121,7 +121,7 @@ fn a_dry_run_leaves_an_undo_that_was_cut_off_as_it_is() {
     let stage = changed();
     cut_off(&stage);
     let (files, events) = (piton_testkit::state(&stage.workspace.path()), stage.journal().len());
-    piton(&stage, &["undo", "--dry-run"]).expect_code(0).expect_said(&["would finish the undo that was begun before"]);
+    piton(&stage, &["undo", "--dry-run"]).expect_code(0).expect_said(&["would finish the interrupted undo"]);
     assert_eq!((piton_testkit::state(&stage.workspace.path()), stage.journal().len()), (files, events));
 }
 
@@ -299,7 +299,7 @@ fn a_run_without_words_finishes_an_undo_that_was_cut_off_and_asks_no_model() {
     cut_off(&stage);
     let asked = stage.provider.requests().len();
     let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "--continue"])).expect_code(1);
-    for told in ["1 turn taken back, by the undo that was begun before", "nothing to continue in"] {
+    for told in ["finished the interrupted undo (1 turn)", "nothing to continue in"] {
         assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
     }
     assert_eq!((stage.workspace.read("gone.txt"), stage.provider.requests().len()), ("gone\n".to_owned(), asked));
@@ -310,7 +310,7 @@ fn what_somebody_changed_after_an_undo_was_cut_off_stays_and_is_named() {
     let stage = changed();
     cut_off(&stage);
     stage.workspace.write("kept.txt", "mine\n");
-    piton(&stage, &["undo"]).expect_code(0).expect_said(&["1 turn taken back except kept.txt, by the undo"]);
+    piton(&stage, &["undo"]).expect_code(0).expect_said(&["finished the interrupted undo (1 turn) except kept.txt"]);
     assert_eq!(
         (stage.workspace.read("gone.txt"), stage.workspace.read("kept.txt")),
         ("gone\n".into(), "mine\n".into())
@@ -348,7 +348,11 @@ fn an_undo_that_is_killed_between_a_file_and_a_folder_is_finished_by_whatever_co
             _ => None,
         });
         let next = piton(&stage, next);
-        assert!(is_finished == Some(true) || next.stderr.contains("1 turn taken back, by the undo"), "{}", next.stderr);
+        assert!(
+            is_finished == Some(true) || next.stderr.contains("finished the interrupted undo (1 turn)"),
+            "{}",
+            next.stderr
+        );
         assert_eq!(piton_testkit::state(&stage.workspace.path()), before, "killed when {path} was no longer {was:?}");
         piton(&stage, &["redo"]).expect_code(0);
     }
@@ -453,7 +457,7 @@ fn an_undo_that_was_cut_off_is_finished_by_the_next_which_goes_no_further() {
     stage.run(&["--continue", "more"]).expect_code(0);
     cut_off(&stage);
     let finished = piton(&stage, &["undo"]).expect_code(0);
-    assert!(finished.stderr.contains("the undo that was begun before"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("finished the interrupted undo"), "{}", finished.stderr);
     assert_eq!(stage.workspace.read("gone.txt"), "gone\n");
     let kinds = |kind: &str| stage.journal().iter().filter(|event| event["type"] == kind).count();
     assert_eq!(kinds("rewind_finished"), 1);
@@ -480,9 +484,13 @@ fn without_snapshots_none_is_taken_and_with_a_limit_what_is_beyond_it_is_named()
     let stage = Stage::new(script()).with_config("[undo]\nsnapshots = false\n");
     stage.run(&["go"]).expect_code(0);
     assert!(stage.journal().iter().all(|event| event["type"] != "snapshot_taken"));
+    // It is not said that the turn changed nothing.
+    let undone = piton(&stage, &["undo"]).expect_code(0);
+    undone.expect_said(&["undoing 1 turn, the conversation only", "no snapshots were taken (undo.snapshots)"]);
+    assert_eq!(stage.workspace.read("kept.txt"), "two\n");
     let big = "x".repeat(2_000_000);
     let stage = Stage::new(script()).with_config("[undo]\nmax_size = 1\n").with_files([("data/big", big.as_str())]);
     let ran = Ran::of(stage.piton(&["run", "--yes", "go"])).expect_code(0);
-    let named = "data is not covered in part: 1 of the largest files (2 MB), with which it would be more than 1 MB";
+    let named = "undo will not cover all of data: 1 of the largest files (2 MB), with which it would be more than 1 MB";
     assert_eq!(ran.stderr.matches(named).count(), 1, "{}", ran.stderr);
 }

@@ -14,6 +14,8 @@ pub(super) enum Pattern {
     Path(String),
     /// Hosts.
     Host(String),
+    /// An agent or a skill.
+    Name(String),
 }
 
 /// Where patterns of paths begin.
@@ -22,6 +24,10 @@ pub(super) struct Places<'a> {
     pub(super) workspace: &'a str,
     pub(super) home: &'a str,
 }
+
+/// Fields of a call of `task` or `skill`.
+const FIELDS: [&str; 7] =
+    ["model", "isolation", "background", "run_in_background", "prompt", "description", "subagent_type"];
 
 impl Pattern {
     /// A pattern for commands: `git push *`, `git diff:*`. `None`, here and below: the text is none.
@@ -48,11 +54,26 @@ impl Pattern {
         (is_name && is_port).then_some(Self::Host(host))
     }
 
+    /// `reviewer`, `db-*`.
+    pub(super) fn name(text: &str) -> Option<Self> {
+        let stem = text.strip_suffix('*').unwrap_or(text);
+        // What Claude Code writes about a field of the call, not about who is called.
+        let is_field = text.split_once(':').is_some_and(|(field, _)| FIELDS.contains(&field));
+        let is_name = !is_field && !stem.is_empty() && stem.chars().all(|c| c.is_alphanumeric() || "-_.:".contains(c));
+        is_name.then(|| Self::Name(text.to_owned()))
+    }
+
+    /// Whether it means the agent or the skill of this name.
+    pub(super) fn matches_name(&self, name: &str) -> bool {
+        let Self::Name(pattern) = self else { return false };
+        pattern.strip_suffix('*').map_or(pattern == name, |stem| name.starts_with(stem))
+    }
+
     /// How much of it says something: the more, the more particular.
     pub(super) fn particularity(&self) -> (usize, bool) {
         let text = match self {
             Self::Command(pattern) => pattern.as_str(),
-            Self::Path(text) | Self::Host(text) => text,
+            Self::Path(text) | Self::Host(text) | Self::Name(text) => text,
         };
         let stem = text.trim_end_matches(['*', ' ', ':']);
         (stem.chars().filter(|c| *c != '*').count(), !text.contains('*'))

@@ -3,7 +3,7 @@
 use super::pattern::{Pattern, Places};
 use super::{Action, Ask};
 use crate::call::{Access, CommandPart};
-use crate::server_tool;
+use crate::{server_tool, skill};
 use piton_shell::Below;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -70,6 +70,8 @@ pub struct NotARule(pub String);
 /// How particular a rule is; the more particular of two counts.
 pub(super) type Particularity = (u8, usize, bool);
 
+/// The tool that calls agents.
+const TASK: &str = "task";
 const EDIT: &str = "Edit";
 const READ: &str = "Read";
 /// The name by which rules are about hosts, whatever connects to them.
@@ -93,7 +95,10 @@ impl Rule {
             None => (text, None),
         };
         let stem = tool.strip_suffix('*').unwrap_or(tool);
-        let is_name = stem.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+        // The name of a server as its file has it may have other characters.
+        let is_of_server = stem.starts_with(server_tool::PREFIX);
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        let is_name = stem.chars().all(|c| fits(c) || is_of_server && !c.is_control() && !"*),".contains(c));
         if tool.is_empty() || !is_name {
             return Err(wrong());
         }
@@ -103,6 +108,8 @@ impl Rule {
             "Write" => "write",
             "WebFetch" => "web_fetch",
             "WebSearch" => "web_search",
+            "Task" | "Agent" => TASK,
+            "Skill" => skill::TOOL,
             tool => tool,
         };
         let pattern = pattern.filter(|pattern| *pattern != "*").map(ToOwned::to_owned);
@@ -117,6 +124,7 @@ impl Rule {
             "bash" => Pattern::command(text),
             EDIT | READ | "read" | "write" | "edit" | "apply_patch" | "grep" | "glob" | "list" => Pattern::path(text),
             NET | "web_fetch" if text.starts_with("domain:") => Pattern::host(text),
+            TASK | skill::TOOL => Pattern::name(text),
             _ => None,
         };
         pattern.map(Some).ok_or_else(|| NotARule(self.to_string()))
@@ -143,7 +151,10 @@ impl Rule {
         if is_stricter && tool == "apply_patch" {
             return true;
         }
-        server_tool::is_meant(&self.tool, tool)
+        match self.action {
+            Action::Allow => server_tool::is_meant(&self.tool, tool),
+            Action::Ask | Action::Deny => server_tool::may_be_meant(&self.tool, tool),
+        }
     }
 
     /// Whether a person means it by this: its tool, or all of it.
@@ -153,7 +164,7 @@ impl Rule {
 
     /// Whether what stands in its brackets may be files: not commands, not hosts.
     pub(super) fn is_about_files(&self) -> bool {
-        !matches!(self.tool.as_str(), "bash" | "net" | "web_fetch")
+        !matches!(self.tool.as_str(), "bash" | "net" | "web_fetch" | TASK | skill::TOOL)
     }
 
     /// Whether it is about all calls of this tool.
@@ -202,7 +213,7 @@ impl Rule {
             Access::Reach(_) => self.tool == NET || of_all && self.tool == "web_fetch",
             Access::Command(_) => of_all && (is_one_of(EDITING) || is_one_of(READING)),
             // What a tool uses in the name of another, such as a server.
-            Access::Use(name) => self.names(name),
+            Access::Use(used) => self.names(used),
             _ => false,
         };
         if !by_kind && !self.names(ask.tool) {
@@ -236,14 +247,25 @@ impl Rule {
             Access::Read(path) if of_all => pattern.concerns(path, places),
             Access::Read(path) | Access::Write(path) => pattern.matches_path(path, places),
             Access::Reach(host) => pattern.matches_host(host),
-            Access::Run(_)
-            | Access::SomePath(_)
-            | Access::Unknowable(_)
-            | Access::Spawn
-            | Access::Use(_)
-            | Access::Unsandboxed(_) => false,
+            Access::Use(used) => {
+                named(used).is_some_and(|(tool, name)| tool == self.tool && pattern.matches_name(name))
+            }
+            Access::Run(_) | Access::SomePath(_) | Access::Unknowable(_) | Access::Spawn | Access::Unsandboxed(_) => {
+                false
+            }
         }
     }
+}
+
+/// What a call of `task` or `skill` uses: the tool, and the agent or the skill that it names.
+pub fn use_of(tool: &str, name: &str) -> Access {
+    Access::Use(format!("{tool}({name})"))
+}
+
+/// The two parts of [`use_of`].
+pub(super) fn named(used: &str) -> Option<(&str, &str)> {
+    let (tool, name) = used.strip_suffix(')')?.split_once('(')?;
+    matches!(tool, TASK | skill::TOOL).then_some((tool, name))
 }
 
 /// Whether a path of a command has wildcards in it.

@@ -1,6 +1,6 @@
 //! The narrowest rule that covers what was asked about: what "always" adds.
 
-use super::rule::{Rule, Voice};
+use super::rule::{Rule, Voice, named};
 use super::{Action, Ask};
 use crate::call::Access;
 use std::path::Path;
@@ -138,7 +138,10 @@ pub(super) fn narrowest(ask: &Ask<'_>, access: &Access) -> Option<Rule> {
         Access::Write(path) => rule(ask.tool, Some(folder(path)?)),
         Access::Read(path) => rule("Read", Some(folder(path)?)),
         Access::Reach(host) => rule("net", Some(format!("domain:{host}"))),
-        Access::Use(name) => rule(name, None),
+        Access::Use(used) => match named(used) {
+            Some((tool, name)) => rule(tool, Some(name.to_owned())),
+            None => rule(used, None),
+        },
         Access::Run(_) | Access::Spawn => rule(ask.tool, None),
         Access::SomePath(_) | Access::Unknowable(_) | Access::Unsandboxed(_) => None,
     }

@@ -107,7 +107,7 @@ impl Event {
                 each(typed, World, see);
                 each(allows, World, see);
             }
-            Self::UserRan { call: _, command, keep_from_model: _, turn: _, snapshot: _, message: _ } => {
+            Self::UserRan { call: _, command, keep_from_model: _, turn: _, snapshot: _, message: _, terminal: _ } => {
                 see(Model, None, command);
             }
             Self::RewindStarted { rewind: _, was: _, touches } => touched(touches, see),

@@ -6,7 +6,7 @@ use super::batch::Batch;
 use super::clock::Clock;
 use super::context::{Context, TranscriptEntry};
 use crate::budget::{Bound, Short, Used};
-use crate::call::{Access, Outcome, Status};
+use crate::call::{Access, Outcome, REFUSED, Status};
 use crate::compact::Family;
 use crate::configure::Configure;
 use crate::ending::Why;
@@ -29,6 +29,7 @@ use crate::shell::{self, ShellCommand, ShellCommands};
 use crate::skill;
 use crate::task::Tasks;
 use crate::todo::TodoList;
+use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -176,6 +177,8 @@ pub(super) struct TurnWork {
     pub(super) denials_in_a_row: u32,
     /// Tools that were refused because nobody was there to approve them.
     pub(super) unattended: Vec<String>,
+    /// Why a subagent did not finish whose calls were refused.
+    pub(super) refused_below: Option<String>,
     pub(super) recent: Vec<Seen>,
     /// The last call that was settled, in a few words.
     pub(super) last_call: String,
@@ -1126,6 +1129,7 @@ impl TurnWork {
             paused_replies: 0,
             denials_in_a_row: 0,
             unattended: Vec::new(),
+            refused_below: None,
             recent: Vec::new(),
             last_call: String::new(),
             sent_back: Vec::new(),
@@ -1166,8 +1170,11 @@ impl TurnWork {
             Event::ServerSampled { sampled, .. } => {
                 self.spend(&sampled.usage, sampled.cost_micros, sampled.at_most.is_some());
             }
-            Event::CallSettled { outcome: Outcome { delegated: Some(delegated), .. }, .. }
-            | Event::TaskEnded { outcome: Outcome { delegated: Some(delegated), .. }, .. } => {
+            Event::CallSettled { outcome: Outcome { delegated: Some(delegated), metadata, .. }, .. }
+            | Event::TaskEnded { outcome: Outcome { delegated: Some(delegated), metadata, .. }, .. } => {
+                if let Some(refused) = metadata.get(REFUSED).and_then(Value::as_str) {
+                    self.refused_below = Some(refused.to_owned());
+                }
                 self.spent.usage.add(&delegated.usage);
                 self.spent.unpriced_calls += delegated.unpriced_calls;
                 if let Some(cost) = delegated.cost_micros {
@@ -1230,16 +1237,16 @@ impl TurnWork {
 
     /// The end of a turn whose model has said its last word.
     pub(super) fn answered(&self) -> Ending {
+        if let Some(detail) = self.refused_below.as_ref().filter(|_| self.unattended.is_empty()) {
+            return Ending::new(TurnEnd::ToolDenied, format!("in a subagent, {detail}"));
+        }
         if self.unattended.is_empty() {
             let is_cut = self.cut_replies > 0 && self.policy.replies.on_length == OnLength::End;
             let detail = is_cut.then(|| "the reply was cut at the model's output limit".to_owned());
             return Ending { end: TurnEnd::Completed, why: is_cut.then_some(Why::OutputLimit), detail };
         }
-        let tools = self.unattended.join(", ");
-        Ending::new(
-            TurnEnd::ToolDenied,
-            format!("calls of {tools} were refused, since nobody was there to approve them"),
-        )
+        let (tools, need) = (self.unattended.join(", "), if self.unattended.len() == 1 { "needs" } else { "need" });
+        Ending::new(TurnEnd::ToolDenied, format!("{tools} {need} approval, and no terminal is attached"))
     }
 }
 

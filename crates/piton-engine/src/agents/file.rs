@@ -6,7 +6,7 @@
 use super::Agent;
 use crate::front_matter::{self, line, list, located, word};
 use crate::hooks::HookTable;
-use crate::tool_names::ours;
+use crate::tool_names::{is_known, ours};
 use piton_core::effort::Effort;
 use piton_core::hidden;
 use piton_core::permission::{Action, PermissionMode, Rule, Rules};
@@ -73,7 +73,7 @@ fn of_fields(
     };
     if !is_name(&agent.name) {
         let name = hidden::visible_line(&agent.name.chars().take(NAME_CHARS).collect::<String>());
-        let why = format!("`{name}` is no name: letters, digits, - _ . and : are, up to {NAME_CHARS} of them");
+        let why = format!("`{name}` is not a valid name: up to {NAME_CHARS} letters, digits, - _ . and : are allowed");
         return Err(("name".to_owned(), why));
     }
     if agent.description.is_empty() {
@@ -91,9 +91,16 @@ fn known(field: &str, value: &Value, agent: &mut Agent, unknown: &mut Vec<String
             tools(value, agent)?;
             let in_brackets = list(field, value).unwrap_or_default().into_iter().filter(|name| name.contains('('));
             unknown.extend(in_brackets.map(|name| format!("the pattern of {}", line(&name, NAME_CHARS))));
+            let missing = agent.tools.iter().flatten().filter(|name| !is_known(name));
+            unknown.extend(missing.map(|name| format!("the tool {}", line(name, NAME_CHARS))));
         }
         "disallowedTools" | "disallowed-tools" => {
-            agent.without.extend(list(field, value)?.iter().flat_map(|name| ours(name)));
+            for name in list(field, value)? {
+                match forbidden(&name) {
+                    Some(rule) => agent.rules.0.push(rule),
+                    None => agent.without.extend(ours(&name)),
+                }
+            }
         }
         "permission" => permission(value, &mut agent.rules)?,
         "permissionMode" => agent.mode = mode(&word(field, value)?)?,
@@ -154,6 +161,11 @@ fn servers(value: &Value, agent: &mut Agent) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What of a tool an agent must not do: `Bash(rm:*)`.
+fn forbidden(name: &str) -> Option<Rule> {
+    Rule::parse(name, Action::Deny).ok().filter(|rule| rule.pattern.is_some())
 }
 
 /// A list, one text with commas, or whether each is there.
@@ -259,6 +271,18 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_that_is_disallowed_is_a_rule_and_a_tool_that_there_is_not_is_named() {
+        let text = "---\ntools: Read, Frobnicate, mcp__db__query\ndisallowedTools: Bash(rm:*), Write\n---\nx";
+        let Read { agent, unknown } = agent(text).unwrap();
+        assert_eq!(agent.rules.0.iter().map(ToString::to_string).collect::<Vec<_>>(), ["bash(rm:*)"]);
+        assert_eq!(
+            (agent.rules.0[0].action, &agent.without[..]),
+            (Action::Deny, &["write".into(), "apply_patch".into()][..])
+        );
+        assert_eq!(unknown, ["the tool Frobnicate"]);
+    }
+
+    #[test]
     fn an_agent_of_opencode_is_read() {
         let text = "---\ndescription: Reviews\nmode: subagent\ntools:\n  write: false\n  edit: false\npermission:\n  bash:\n    \
                     \"*\": ask\n    \"git diff\": allow\n    \"rm *\": deny\n  webfetch: deny\n---\nYou review.\n";
@@ -278,10 +302,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_and_nothing_raw_gets_through() {
         for (text, words) in [
-            ("---\nname: [\n---\nx", "no YAML"),
+            ("---\nname: [\n---\nx", "not valid YAML"),
             ("---\nname: x\nno end", "no end"),
             ("---\n- a\n- b\n---\nx", "no list of fields"),
-            ("---\nname: \"a b\"\n---\nx", "is no name"),
+            ("---\nname: \"a b\"\n---\nx", "is not a valid name"),
             ("---\nmaxTurns: 0\n---\nx", "from 1 on"),
             ("---\nmaxTurns: many\n---\nx", "from 1 on"),
             ("---\npermissionMode: wild\n---\nx", "is none"),

@@ -124,7 +124,7 @@ pub(super) fn parts_of(
 
 /// The agents that a flag describes, as JSON: each by its name, with the fields of its file and its words as `prompt`.
 pub fn described(json: &str) -> Result<Vec<Read>, String> {
-    let said: Value = serde_json::from_str(json).map_err(|error| format!("it is no JSON: {error}"))?;
+    let said: Value = serde_json::from_str(json).map_err(|error| format!("it is not valid JSON: {error}"))?;
     let Value::Object(all) = said else { return Err("a list of agents by their names is wanted".to_owned()) };
     let read = |(name, said): (&String, &Value)| {
         file::of_table(Path::new(FLAG), name, said).map_err(|why| format!("{}: {why}", hidden::visible_line(name)))

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Brought {
     /// Below this folder: that of the repository, or the workspace where there is none.
-    root: PathBuf,
+    pub root: PathBuf,
     /// What can be trusted; settings nearest to the workspace first, then hooks.
     pub items: Vec<BroughtItem>,
     /// Files that cannot be read, and why: they can be trusted in no form.

@@ -10,6 +10,7 @@ use crate::config::trust::{ProjectFile, repository};
 use crate::tool_names::ours;
 use piton_core::hidden;
 use piton_core::permission::{Action, Rule, Rules, Voice};
+use piton_tools::subagent;
 use serde::Deserialize;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -138,8 +139,13 @@ impl Source<'_> {
             return if read.is_empty() { Err(read) } else { Ok(read) };
         }
         let read = pattern.zip(tools.first()).and_then(|(pattern, tool)| {
-            let pattern =
-                if matches!(tool.as_str(), "Read" | "Edit") { self.path(pattern) } else { pattern.to_owned() };
+            let pattern = match tool.as_str() {
+                "Read" | "Edit" => self.path(pattern),
+                "task" => subagent::ours(pattern).to_owned(),
+                // With words or without: it is the same skill.
+                "skill" => [":*", " *"].iter().find_map(|any| pattern.strip_suffix(any)).unwrap_or(pattern).to_owned(),
+                _ => pattern.to_owned(),
+            };
             with(tool, Some(&pattern))
         });
         match read {
@@ -212,14 +218,18 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_narrows_the_whole_tool_and_is_named() {
-        let json = r#"{"permissions": {"deny": ["Agent(model:opus)", "Skill(\u001b[2Jx *)"], "allow": ["Task(x)"]}}"#;
+        let json = r#"{"permissions": {"deny": ["Agent(model:opus)", "Skill(\u001b[2Jx *)"], "allow": ["Task(x y)"]}}"#;
         let (rules, notice) = read(true, json);
         assert_eq!(rules, ["deny task", "deny task_output", "deny task_stop", "deny skill"]);
         let notice = notice.unwrap().to_string();
         assert!(
-            notice.contains("Agent(model:opus)") && !notice.contains('\u{1b}') && notice.contains("Task(x)"),
+            notice.contains("Agent(model:opus)") && !notice.contains('\u{1b}') && notice.contains("Task(x y)"),
             "{notice}"
         );
+        let json = r#"{"permissions": {"deny": ["Agent(Explore)", "Task(critic)", "Skill(deploy *)", "Skill(db-*)"]}}"#;
+        let (rules, notice) = read(false, json);
+        assert_eq!(rules, ["deny task(explore)", "deny task(critic)", "deny skill(deploy)", "deny skill(db-*)"]);
+        assert_eq!(notice, None);
         assert!(serde_json::from_str::<Settings>(r#"{"permissions": {"deny": "all"}}"#).is_err());
     }
 }

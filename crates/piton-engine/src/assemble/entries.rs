@@ -23,9 +23,6 @@ use std::path::{Path, PathBuf};
 const MOST_FILES: usize = 500;
 const DEPTH: usize = 5;
 
-/// The most entries that a notice names.
-const MOST_NAMED: usize = 20;
-
 /// Something that a file holds.
 pub trait Entry: Sized {
     /// What it is and where it lies.
@@ -196,13 +193,13 @@ fn found<E: Entry>(at: Option<At>, read: Result<E, String>, counts: bool, names:
     Found { at, read, state }
 }
 
-/// Those that count. What does not, though it came with the repository, is named.
+/// Those that count. What does not, though it came with the repository, is counted in a notice.
 pub fn in_force<E: Entry>(all: Vec<Found<E>>, notices: &mut Vec<Notice>) -> Vec<E> {
-    let (mut entries, mut untrusted) = (Vec::new(), Vec::new());
+    let (mut entries, mut untrusted) = (Vec::new(), 0);
     for Found { at, read, state } in all {
         match (state, read) {
             (State::InForce, Ok(entry)) => entries.push(entry),
-            (State::Untrusted, Ok(entry)) => untrusted.push(hidden::visible_line(entry.name())),
+            (State::Untrusted, Ok(_)) => untrusted += 1,
             (State::Broken, Err(why)) => {
                 let (kind, file) = (E::PLACES.kind.words(1), at.map(|at| at.file).unwrap_or_default());
                 let file = hidden::visible_line(&file.display().to_string());
@@ -211,17 +208,8 @@ pub fn in_force<E: Entry>(all: Vec<Found<E>>, notices: &mut Vec<Notice>) -> Vec<
             _ => {}
         }
     }
-    if !untrusted.is_empty() {
-        let count = untrusted.len();
-        let (are, so) = if count == 1 { ("is", "it as it is") } else { ("are", "them as they are") };
-        let more = count.checked_sub(MOST_NAMED).filter(|more| *more > 0);
-        untrusted.truncate(MOST_NAMED);
-        notices.push(Notice::new(format!(
-            "{count} {} of this repository {are} not used, since you do not trust {so}: {}{}. `piton trust` shows them",
-            E::PLACES.kind.words(count),
-            untrusted.join(", "),
-            more.map_or(String::new(), |more| format!(" and {more} more")),
-        )));
+    if untrusted > 0 {
+        notices.push(Notice::Ignored(untrusted));
     }
     entries
 }
@@ -434,17 +422,12 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_names_what_is_not_used_and_ends() {
-        let names: Vec<String> = (0..25).map(|n| format!("t{n:02}")).collect();
-        let files: Vec<(String, &str)> =
-            names.iter().map(|name| (format!("repo/.piton/things/{name}/THING.md"), name.as_str())).collect();
-        let files: Vec<(&str, &str)> = files.iter().map(|(file, name)| (file.as_str(), *name)).collect();
-        let tree = Tree::with(&files);
+    fn one_notice_counts_what_is_ignored() {
+        let tree = Tree::with(&[("repo/.piton/things/a/THING.md", "a"), ("repo/.piton/things/b/THING.md", "b")]);
         let all = look::<Thing>(&tree.scope("repo"), []).expect("a list");
-        let mut notices = Vec::new();
+        let mut notices = vec![Notice::Ignored(1)];
         assert!(in_force(all, &mut notices).is_empty());
-        let said = notices[0].to_string();
-        assert!(said.starts_with("25 agents of this repository are not used"), "{said}");
-        assert!(said.contains("t19 and 5 more. `piton trust`") && !said.contains("t20"), "{said}");
+        notices.push(Notice::new("more"));
+        assert_eq!(Notice::merged(&notices), [Notice::new("more"), Notice::Ignored(3)]);
     }
 }

@@ -25,6 +25,14 @@ pub enum AssembleError {
     /// The model cannot be asked.
     #[error(transparent)]
     Model(#[from] OpenError),
+    /// What was named is neither a provider nor a model, and models have names like it.
+    #[error("there is no model `{name}`")]
+    UnknownModel {
+        /// What was named.
+        name: String,
+        /// Those that may be meant.
+        near: Vec<String>,
+    },
     /// No model was named, and none was found.
     #[error("no model to ask: no key and no local server was found")]
     NoModel,

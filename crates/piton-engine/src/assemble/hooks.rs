@@ -154,23 +154,10 @@ fn of_repository(
             handlers.extend(hooks.handlers);
             continue;
         }
-        let why = match trust.standing(&item).context(listed)? {
-            Standing::Trusted => {
-                handlers.extend(hooks.handlers);
-                continue;
-            }
-            Standing::Changed => "you do not trust them as they are: they were changed since you did",
-            Standing::Unknown => "you do not trust them as they are",
-        };
-        let number = hooks.handlers.len();
-        let count = if number == 1 { "1 hook".to_owned() } else { format!("{number} hooks") };
-        let mut said = format!("{count} of {} not run, since {why}:\n", file.display());
-        for handler in &hooks.handlers {
-            said.push_str(&format!("  {}\n", handler.summary()));
+        match trust.standing(&item).context(listed)? {
+            Standing::Trusted => handlers.extend(hooks.handlers),
+            Standing::Changed | Standing::Unknown => notices.push(Notice::Ignored(1)),
         }
-        notices.push(Notice::new(format!(
-            "{said}  Trust them in their current form with piton trust, or with --trust-hooks"
-        )));
     }
     Ok(handlers)
 }

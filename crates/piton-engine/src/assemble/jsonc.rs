@@ -12,7 +12,7 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
     // Whatever is passed over is blanked, so that lines and columns stay.
     serde_json::from_str(&plain(text)).map_err(|second: serde_json::Error| {
         let error = if text.contains("//") || text.contains("/*") { second } else { first };
-        format!("it is no JSON: {error}")
+        format!("it is not valid JSON: {error}")
     })
 }
 
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn what_is_no_json_is_told_with_its_line() {
         for text in ["{\n \"a\": }", "{\"a\": 1 /*", "{\"a\": \"x\\", "[1,,2]", "{,}", "/", "{\n// x\n\"a\"}"] {
-            assert!(parse(text).unwrap_err().starts_with("it is no JSON"), "{text}");
+            assert!(parse(text).unwrap_err().starts_with("it is not valid JSON"), "{text}");
         }
         assert!(parse("{\n\"a\": x}").unwrap_err().contains("line 2"));
     }

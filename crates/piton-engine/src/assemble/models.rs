@@ -6,6 +6,7 @@ use super::notice::{Notice, chain};
 use super::trouble::{Context, Trouble};
 use super::{catalogue, keys, server};
 use crate::config::Config;
+use crate::spelling::nearest;
 use piton_core::effort::Effort;
 use piton_models::model::Model;
 use piton_models::options::Options;
@@ -100,6 +101,7 @@ impl Source<'_> {
 
     /// The model of this name.
     fn named(&self, said: &str, answers: &Answers, notices: &mut Vec<Notice>) -> Result<Arc<dyn Model>, AssembleError> {
+        let said = self.config.model_aliases.get(said).map_or(said, |meant| meant.trim());
         let (name, model) = match said.split_once('/') {
             Some((name, model)) => (name, Some(model.to_owned())),
             None => (said, None),
@@ -113,6 +115,16 @@ impl Source<'_> {
                 let whole = format!("{}/{}", spec.provider, spec.model.as_deref().unwrap_or_default());
                 notices.push(Notice::new(format!("{name} is {whole}")));
                 return self.open(spec, answers, notices);
+            }
+            if model.is_none() {
+                let is_provider = nearest(name, self.config.provider_names()).is_some();
+                let spelled = |all: &[String]| {
+                    nearest(name, all.iter().map(String::as_str)).filter(|_| !is_provider).map(str::to_owned)
+                };
+                let near = short_names::near(name, &catalogue::of(self.machine), spelled);
+                if !near.is_empty() {
+                    return Err(AssembleError::UnknownModel { name: name.to_owned(), near });
+                }
             }
             let known = self.config.provider_names().join(", ");
             return Err(OpenError::UnknownProvider { name: name.to_owned(), known }.into());
@@ -177,23 +189,14 @@ impl Source<'_> {
         for name in ["anthropic", "openai", "openrouter"].into_iter().chain(kept) {
             let spec = server::spec(name, None, self.config, self.machine)?;
             if spec.key.is_some() {
-                return Ok(spec);
+                return self.with_a_model_of_its_server(spec).await;
             }
         }
         let unlisted = match self.named_server().await? {
             Some((spec, Ok(models))) => match models.as_slice() {
                 [] => None,
-                [only] => {
-                    return Ok(ProviderSpec {
-                        model: Some(only.id.clone()),
-                        window_tokens: only.window_tokens,
-                        ..spec
-                    });
-                }
-                several => {
-                    let models = several.iter().map(|model| format!("{NAMED}/{}", model.id)).collect();
-                    return Err(AssembleError::WhichModel { server: spec.base_url.unwrap_or_default(), models });
-                }
+                [only] => return Ok(of_server(spec, only)),
+                several => return Err(which_model(spec, several)),
             },
             Some((spec, Err(error))) => Some((spec, error)),
             None => None,
@@ -215,6 +218,22 @@ impl Source<'_> {
         }
     }
 
+    /// OpenAI at another address than its own may be another server altogether: where it lists its models and the default is none
+    /// of them, its only one is asked.
+    async fn with_a_model_of_its_server(&self, spec: ProviderSpec) -> Result<ProviderSpec, AssembleError> {
+        let default = provider::find(&spec.provider).and_then(|known| known.default_model);
+        if spec.provider != "openai" || spec.base_url.is_none() {
+            return Ok(spec);
+        }
+        let Some((named, Ok(models))) = self.named_server().await? else { return Ok(spec) };
+        match models.as_slice() {
+            [] => Ok(spec),
+            models if models.iter().any(|model| Some(model.id.as_str()) == default) => Ok(spec),
+            [only] => Ok(of_server(named, only)),
+            several => Err(which_model(named, several)),
+        }
+    }
+
     /// The compatible server whose address the user has set, and the models that it lists.
     async fn named_server(&self) -> Result<Option<(ProviderSpec, Listed)>, AssembleError> {
         let spec = server::spec(NAMED, None, self.config, self.machine)?;
@@ -225,4 +244,14 @@ impl Source<'_> {
         let models = provider::list_models(&spec, &options).await;
         Ok(Some((spec, models)))
     }
+}
+
+/// This model of the named server.
+fn of_server(spec: ProviderSpec, model: &ListedModel) -> ProviderSpec {
+    ProviderSpec { model: Some(model.id.clone()), window_tokens: model.window_tokens, ..spec }
+}
+
+fn which_model(spec: ProviderSpec, models: &[ListedModel]) -> AssembleError {
+    let models = models.iter().map(|model| format!("{NAMED}/{}", model.id)).collect();
+    AssembleError::WhichModel { server: spec.base_url.unwrap_or_default(), models }
 }

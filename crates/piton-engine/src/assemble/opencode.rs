@@ -79,7 +79,7 @@ mod tests {
         };
         let found = read("{ // one\n \"agent\": {\"a\": {\"prompt\": \"// no comment, }\",},},\n}").unwrap();
         assert_eq!(found, [("a".to_owned(), Ok(r#"{"prompt":"// no comment, }"}"#.to_owned()))]);
-        assert!(read("{,}").unwrap_err().starts_with("it is no JSON"));
-        assert!(read("{ /* no end").unwrap_err().starts_with("it is no JSON"));
+        assert!(read("{,}").unwrap_err().starts_with("it is not valid JSON"));
+        assert!(read("{ /* no end").unwrap_err().starts_with("it is not valid JSON"));
     }
 }

@@ -174,7 +174,7 @@ impl Plugins {
     pub(super) fn notices(&self) -> Vec<Notice> {
         let mut notices = Vec::new();
         let shown = |path: &Path| hidden::visible_line(&path.display().to_string());
-        let mut untrusted = Vec::new();
+        let mut untrusted = 0;
         for found in &self.found {
             match (&found.read, found.state) {
                 (Err(why), _) => {
@@ -184,20 +184,12 @@ impl Plugins {
                         hidden::visible_line(why)
                     )));
                 }
-                (Ok(plugin), PluginState::Untrusted) => {
-                    untrusted.push(format!("{} ({})", plugin.name(), plugin.brings()));
-                }
+                (Ok(_), PluginState::Untrusted) => untrusted += 1,
                 (Ok(_), _) => {}
             }
         }
-        if !untrusted.is_empty() {
-            let (are, so) = if untrusted.len() == 1 { ("is", "it as it is") } else { ("are", "them as they are") };
-            notices.push(Notice::new(format!(
-                "{} {} of this repository {are} not used, since you do not trust {so}: {}. `piton trust` shows them",
-                untrusted.len(),
-                Kind::Plugin.words(untrusted.len()),
-                untrusted.join(", "),
-            )));
+        if untrusted > 0 {
+            notices.push(Notice::Ignored(untrusted));
         }
         for Elsewhere { name, file, how } in &self.elsewhere {
             let (name, file) = (hidden::visible_name(name), shown(file));

@@ -32,14 +32,12 @@ use piton_core::hidden;
 use piton_mcp::entry::Entry;
 use piton_tools::regular::{self, SETTINGS_BYTES};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Servers of one file that are looked at; more are no configuration.
 const MOST_IN_FILE: usize = 200;
-/// Servers that a notice names.
-const MOST_NAMED: usize = 20;
 
 /// A server that was found, and whether it counts.
 #[derive(Debug, Clone)]
@@ -140,7 +138,8 @@ pub fn look(scope: &Scope, flags: &[String]) -> Result<Vec<FoundServer>, Trouble
     let is_trusted = |item: &Item| {
         trusted.contains(item) || standing.as_ref().is_some_and(|standing| standing(item) == Standing::Trusted)
     };
-    let (mut all, mut names) = (Vec::new(), BTreeSet::new());
+    let mut all = Vec::new();
+    let mut names: BTreeMap<String, (String, String)> = BTreeMap::new();
     for source in sources {
         let raw = match source.text().and_then(|text| entries_of(&text, &source)) {
             Ok(raw) => raw.unwrap_or_default(),
@@ -160,21 +159,36 @@ pub fn look(scope: &Scope, flags: &[String]) -> Result<Vec<FoundServer>, Trouble
             let name = read::name(&raw.name).unwrap_or_else(|_| hidden::visible_name(&raw.name));
             // What nobody trusts is not even filled in.
             let counts = source.origin != Origin::Project || is_trusted(&item(&source, &raw).0);
-            let entry = read::entry(&raw, &source, machine, counts);
+            let mut entry = read::entry(&raw, &source, machine, counts);
+            if let Some((said, place)) = names.get(&name).filter(|(said, _)| counts && *said != raw.name) {
+                entry = Err(same_name(&name, said, place));
+            }
             let is_disabled = disabled.contains(&name) || entry.as_ref().is_ok_and(|read| read.is_disabled);
             let state = match &entry {
                 Err(_) => ServerState::As(State::Broken),
                 Ok(_) if !counts => ServerState::As(State::Untrusted),
-                Ok(_) if !names.insert(name.clone()) => ServerState::As(State::Shadowed),
+                Ok(_) if names.contains_key(&name) => ServerState::As(State::Shadowed),
                 Ok(_) if is_disabled => ServerState::Disabled,
                 Ok(_) => ServerState::As(State::InForce),
             };
             let (file, origin) = (source.file.clone(), source.origin);
             let line = raw.line.filter(|_| !matches!(origin, Origin::Plugin { .. }));
-            all.push(FoundServer { name, file, line, origin, entry, state });
+            let found = FoundServer { name, file, line, origin, entry, state };
+            if !matches!(state, ServerState::As(State::Broken | State::Untrusted | State::Shadowed)) {
+                names.insert(found.name.clone(), (raw.name, found.place()));
+            }
+            all.push(found);
         }
     }
     Ok(all)
+}
+
+/// Why a server is left out whose name comes to that of another one.
+fn same_name(name: &str, said: &str, place: &str) -> String {
+    format!(
+        "in the names of tools it would be called {name}, as `{}` of {place} is; rename one of them",
+        file::shown(said)
+    )
 }
 
 /// The servers that an agent's file has, as they would be found in a file of servers beside it.
@@ -198,14 +212,14 @@ fn in_agent(agent: &Agent, scope: &Scope) -> Vec<FoundServer> {
     all.into_iter().map(found).collect()
 }
 
-/// Those that count, by name. What does not, though somebody configured it, is named.
+/// Those that count, by name. What is broken is named in a notice, and what is not trusted is counted.
 pub fn in_force(all: Vec<FoundServer>, notices: &mut Vec<Notice>) -> Vec<Entry> {
-    let (mut entries, mut untrusted) = (Vec::new(), Vec::new());
+    let (mut entries, mut untrusted) = (Vec::new(), 0);
     for found in all {
         let place = found.place();
         match (found.state, found.entry) {
             (ServerState::As(State::InForce), Ok(read)) => entries.push(read.entry),
-            (ServerState::As(State::Untrusted), Ok(_)) => untrusted.push(found.name),
+            (ServerState::As(State::Untrusted), Ok(_)) => untrusted += 1,
             (ServerState::As(State::Broken), Err(why)) if found.name.is_empty() => {
                 notices.push(Notice::new(format!("the MCP servers of {place} are left out: {why}")));
             }
@@ -215,18 +229,8 @@ pub fn in_force(all: Vec<FoundServer>, notices: &mut Vec<Notice>) -> Vec<Entry> 
             _ => {}
         }
     }
-    if !untrusted.is_empty() {
-        let count = untrusted.len();
-        let more = count.checked_sub(MOST_NAMED).filter(|more| *more > 0);
-        untrusted.truncate(MOST_NAMED);
-        let (servers, them) = if count == 1 { ("server", "it as it is") } else { ("servers", "them as they are") };
-        let (is, more) =
-            (if count == 1 { "is" } else { "are" }, more.map_or(String::new(), |more| format!(" and {more} more")));
-        notices.push(Notice::new(format!(
-            "{count} MCP {servers} of this repository {is} not used, since you do not trust {them}: {}{more}. `piton trust` shows {}",
-            untrusted.join(", "),
-            if count == 1 { "it" } else { "them" },
-        )));
+    if untrusted > 0 {
+        notices.push(Notice::Ignored(untrusted));
     }
     entries.sort_by(|one: &Entry, other: &Entry| one.name.cmp(&other.name));
     entries

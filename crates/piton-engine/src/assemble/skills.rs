@@ -52,7 +52,9 @@ impl Entry for Read {
 
     fn of_plugin(mut self, plugin: &str) -> Self {
         let name = format!("{plugin}:{}", self.skill.name());
-        Arc::make_mut(&mut self.skill.given).name = name;
+        // A plugin's are written for Claude Code, wherever they lie.
+        let given = Arc::make_mut(&mut self.skill.given);
+        (given.name, given.is_claude) = (name, true);
         self
     }
 

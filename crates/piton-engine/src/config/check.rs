@@ -172,6 +172,10 @@ impl Config {
         if let Some((table, _)) = odd {
             return Some(Mistake::new([table, "model"], NAME));
         }
+        let odd = self.model_aliases.iter().find(|(_, meant)| !may_mean_one(meant.trim()));
+        if let Some((name, _)) = odd {
+            return Some(Mistake::new(["model_aliases", name.as_str()], NAME));
+        }
         let odd = self.models.keys().find(|name| !name.contains('/') || !is_name(name));
         odd.map(|name| Mistake::new(["models", name.as_str()], "must be called provider/name, as the model is"))
     }
@@ -318,6 +322,10 @@ fn seconds(ms: u64) -> f64 {
 /// Names that cover every tool of a kind.
 const OF_KINDS: [&str; 3] = ["Read", "Edit", "net"];
 
+/// Tools that a session has where it has what they are for.
+const OF_SESSIONS: [&str; 7] =
+    ["task", "task_output", "task_stop", "skill", server_tool::SEARCH, server_tool::CALL, server_tool::READ];
+
 /// What to say about a rule for a tool that Piton does not have: it may come from a server, and it may be misspelled.
 pub(super) fn unknown_tool(rule: &str) -> Option<String> {
     let rule = Rule::parse(rule, Action::Ask).ok()?;
@@ -326,7 +334,8 @@ pub(super) fn unknown_tool(rule: &str) -> Option<String> {
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     let is_known = names.iter().any(|known| rule.names(known))
         || OF_KINDS.contains(&name)
-        || name.starts_with(server_tool::PREFIX);
+        || OF_SESSIONS.contains(&name)
+        || [server_tool::PREFIX, server_tool::SAMPLING].iter().any(|prefix| name.starts_with(prefix));
     let meant = did_you_mean(name, names.iter().copied());
     (!is_known).then(|| format!("Piton has no tool `{name}` of its own ({}){meant}", names.join(", ")))
 }

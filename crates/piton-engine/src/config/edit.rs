@@ -28,7 +28,7 @@ pub enum EditError {
 pub fn with_setting(file: &Path, text: &str, key: &str, value: &str) -> Result<String, EditError> {
     let origin = KeyOrigin::User(file.to_owned());
     let said = format!("{key}={value}");
-    let shape = || ConfigError::Shape(format!("`{key}` is no key; keys are written as limits.max_steps"));
+    let shape = || ConfigError::Shape(format!("unknown key `{key}`; keys are written like limits.max_steps"));
     let invalid = |source| LayerError::invalid(KeyOrigin::Flag(said.clone()), source);
     let (way, value) = way_and_value(&said).ok_or_else(|| invalid(shape()))?;
     let wanted = said_of(&way, value).map_err(invalid)?;

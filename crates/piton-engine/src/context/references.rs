@@ -371,7 +371,11 @@ impl ReferenceReader<'_> {
             }
             Some(true) => None,
             Some(false) => Some("the model does not look at pictures".to_owned()),
-            None => Some("whether the model looks at pictures is not known".to_owned()),
+            None => {
+                let why = "Piton does not know whether the model reads images; if it does, set images = true in its \
+                           [models.\"PROVIDER/NAME\"] table of the configuration";
+                Some(why.to_owned())
+            }
         };
         let attached = refused.map_or_else(|| self.attach(path), Err);
         match attached {

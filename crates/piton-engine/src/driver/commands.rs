@@ -12,6 +12,7 @@ use crate::jobs::{Key, SideJob, UserMessage, Writer, expand, may_run};
 use piton_core::call::Outcome;
 use piton_core::event::Event;
 use piton_core::ids::CallId;
+use piton_core::template;
 use std::path::PathBuf;
 
 impl Line {
@@ -55,7 +56,7 @@ impl Driver {
                 Ok(()) => {
                     let settings = &self.services.settings;
                     let takes_snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
-                    let event = self.session.user_ran(code, false, takes_snapshots, Some(id));
+                    let event = self.session.user_ran(code, false, takes_snapshots, Some(id), false);
                     if let (Event::UserRan { call, .. }, Some(filling)) = (&event, self.line.filling()) {
                         filling.runs(call.clone());
                     }
@@ -107,7 +108,10 @@ impl Driver {
         let Some(Waiting::Prompt { progress, .. }) = self.line.front() else { return false };
         let Progress::Expanding(expanding) = progress else { return false };
         match expanding.try_recv() {
-            Ok(Ok(expanded)) => {
+            Ok(Ok(mut expanded)) => {
+                let (id, workspace) = (self.session.id().as_str(), self.session.workspace());
+                let variables = [("CLAUDE_SESSION_ID", id), ("CLAUDE_PROJECT_DIR", workspace)];
+                template::fill_variables(&mut expanded.pieces, &variables);
                 let filling = Filling::new(expanded);
                 let codes: Vec<String> = filling.commands().map(str::to_owned).collect();
                 *progress = Progress::Filling(filling);

@@ -512,8 +512,8 @@ impl Driver {
         let policy = &self.services.settings.policy;
         let is_filling = |waiting: &Waiting| matches!(waiting, Waiting::Prompt { progress: Progress::Filling(_), .. });
         let own = match self.line.waiting.iter().any(is_filling) {
-            true => "canceled before the message was accepted; what its template ran is on record".to_owned(),
-            false => "canceled before the message was accepted; nothing of it was recorded".to_owned(),
+            true => "canceled before the message was accepted; the commands it ran are recorded".to_owned(),
+            false => "canceled before the message was accepted; nothing was recorded".to_owned(),
         };
         let why = policy.replies.words.ending(TurnEnd::Canceled, None, policy, Some(own)).unwrap_or_default();
         let result = policy.replies.words.result(TurnEnd::Canceled, None, Some(&why), "");

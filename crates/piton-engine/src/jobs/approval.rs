@@ -21,7 +21,7 @@ pub(super) fn take_up(subject: &Subject, cx: &JobContext<'_>) -> Step {
     };
     let is_allowed = |id: &CallId| {
         let (call, plan) = (cx.session.open_call(id)?, cx.session.plan(id)?);
-        Some(cx.session.judge(&call.name, &plan.accesses).action == Action::Allow)
+        Some(cx.session.judge_with(&call.name, &plan.accesses, &cx.grants_of_others()).action == Action::Allow)
     };
     let (decision, by) = match subject {
         // Rules let a call pass; what the model wants to know they cannot say.

@@ -87,7 +87,7 @@ fn measured(mut asked: Box<compaction::Task>, cx: &mut JobContext<'_>) -> Box<co
 fn failed(trigger: Trigger, why: CompactError, cx: &JobContext<'_>) -> Event {
     let (why, error) = match why {
         CompactError::Nothing => {
-            (Some(Why::NothingToSumUp), "nothing older than the newest step is left to sum up".to_owned())
+            (Some(Why::NothingToSumUp), "only the newest step is left, and it cannot be summarized".to_owned())
         }
         CompactError::Failed(error) => (None, error),
         other => (None, other.to_string()),

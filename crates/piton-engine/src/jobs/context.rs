@@ -20,7 +20,7 @@ use piton_core::call::{ToolSpec, Touches};
 use piton_core::event::Event;
 use piton_core::hook::HookPoint;
 use piton_core::ids::CallId;
-use piton_core::permission::{Action, Ask, PermissionMode};
+use piton_core::permission::{Action, Ask, Grant, PermissionMode};
 use piton_core::policy::{HookPolicy, Policy};
 use piton_core::request::Frame;
 use piton_core::secrets::{Depth, Firewall};
@@ -233,6 +233,11 @@ impl Memory {
 }
 
 impl JobContext<'_> {
+    /// What a person has allowed sessions of the same tree for as long as they are open.
+    pub(super) fn grants_of_others(&self) -> Vec<Grant> {
+        self.services.tree.kin.grants_of_others(self.session.id())
+    }
+
     /// The model whose turn it is.
     pub(crate) fn model(&self) -> Arc<dyn Model> {
         let (name, settings) = (self.session.model(), &self.services.settings);

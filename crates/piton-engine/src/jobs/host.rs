@@ -11,7 +11,8 @@ use piton_core::question::{About, Fact, Question, QuestionBlock};
 /// What rules, grants and mode say of a host.
 pub(crate) fn judged(host: &str, is_listed: bool, cx: &JobContext<'_>) -> Judgement {
     let policy = cx.session.policy();
-    let held = Held { rules: &policy.permission, grants: cx.session.grants(), mode: policy.mode, reach: &policy.reach };
+    let grants = [cx.session.grants(), &cx.grants_of_others()].concat();
+    let held = Held { rules: &policy.permission, grants: &grants, mode: policy.mode, reach: &policy.reach };
     held.says(host, is_listed)
 }
 
@@ -27,7 +28,7 @@ pub(crate) fn asked(call: &CallId, host: &str, judged: Judgement, cx: &JobContex
     let mut body = vec![QuestionBlock::Command { command, marks: Vec::new() }];
     let fact = |about, text: String| Fact { about, text };
     let mut facts: Vec<Fact> = judged.parts.iter().map(|part| fact(About::Asked, shown::because(part))).collect();
-    let reaches = "the host's public addresses alone; what is sent there is not looked at";
+    let reaches = "only public addresses of this host; Piton does not inspect what is sent";
     facts.push(fact(About::Reach, reaches.to_owned()));
     facts.extend(shown::hidden_characters(&body));
     body.push(QuestionBlock::Facts { facts });

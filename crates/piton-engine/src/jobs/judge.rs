@@ -107,7 +107,7 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     };
     let own = accesses(&spec);
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
-    let judged = session.judge(&spec.name, accesses);
+    let judged = session.judge_with(&spec.name, accesses, &cx.grants_of_others());
     let on_record = Some(Box::new(Said::of(&judged, session.policy().mode, !session.policy().sandbox.is_off())));
     // A hook may want a person to be asked, too, but answers for nobody what is asked each time.
     let said = said.filter(|said| !judged.is_asked_each_time || !matches!(said, HookVerdict::Allow));
@@ -164,7 +164,7 @@ pub(crate) fn may_run(command: &str, author: Writer, cx: &JobContext<'_>) -> Res
     let workspace = PathBuf::from(session.workspace());
     let files = cx.services.files_for_tools(&workspace);
     let look = look(&files, workspace, cx);
-    let call = shell::user_call(&CallId::from("u"), command);
+    let call = shell::user_call(&CallId::from("u"), command, false);
     let input = call.input.value().cloned().unwrap_or_default();
     let plan = catch_unwind(AssertUnwindSafe(|| tool.plan(&input, &look).map_err(|outcome| outcome.text)));
     let plan = plan.map_err(|_| ShellError::Unrunnable(PANICKED.to_owned()))?.map_err(ShellError::Unrunnable)?;

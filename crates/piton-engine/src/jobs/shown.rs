@@ -64,15 +64,12 @@ fn place(accesses: &[Access], cx: &JobContext<'_>) -> (String, String) {
                 sandbox.egress.iter().flat_map(|egress| egress.rules().iter().map(ToString::to_string)).collect();
             let net = match (hosts.as_slice(), sandbox.backend) {
                 (_, Backend::Landlock) => "no network".to_owned(),
-                ([], Backend::Namespaces) => "no host unless you are asked".to_owned(),
-                (hosts, Backend::Namespaces) => format!("these hosts: {}", hosts.join(", ")),
+                ([], Backend::Namespaces) => "no network without asking you".to_owned(),
+                (hosts, Backend::Namespaces) => format!("network: {}", hosts.join(", ")),
             };
-            (
-                "in the sandbox".to_owned(),
-                format!("writes the workspace, and a home and temporary files of its own; {net}"),
-            )
+            ("in the sandbox".to_owned(), format!("can write the workspace, a private home and a temp folder; {net}"))
         }
-        Some(_) | None => ("unconfined".to_owned(), "all your files, with all your rights; every host".to_owned()),
+        Some(_) | None => ("unconfined".to_owned(), "all your files and every host, with all your rights".to_owned()),
     }
 }
 

@@ -66,9 +66,9 @@ impl Taken {
 fn notice(Uncovered { path, why }: &Uncovered) -> String {
     let name = hidden::visible_name(&path.to_string_lossy());
     match why {
-        NotCovered::BeyondLimit { .. } if name.is_empty() => format!("the workspace is not covered in part: {why}"),
-        NotCovered::BeyondLimit { .. } => format!("{name} is not covered in part: {why}"),
-        _ => format!("{name} is not covered: {why}"),
+        NotCovered::BeyondLimit { .. } if name.is_empty() => format!("undo will not cover all of the workspace: {why}"),
+        NotCovered::BeyondLimit { .. } => format!("undo will not cover all of {name}: {why}"),
+        _ => format!("undo will not cover {name}: {why}"),
     }
 }
 
@@ -76,7 +76,7 @@ fn event(moment: Moment, Taken { taken, took }: Taken, cx: &mut JobContext<'_>) 
     cx.memory.snapshot_took = took;
     let (tree, notices) = match taken {
         Ok(snapshot) => (Some(snapshot.id.to_string()), snapshot.notices.iter().map(notice).collect()),
-        Err(error) => (None, vec![format!("no snapshot could be made: {error}")]),
+        Err(error) => (None, vec![format!("no snapshot could be made for undo: {error}")]),
     };
     Event::SnapshotTaken { step: cx.session.step(), moment, tree, notices }
 }

@@ -45,7 +45,8 @@ pub(super) fn delegated(call: &ToolCall, cx: &JobContext<'_>) -> Option<Step> {
             None => known,
         },
     };
-    Some(Step::Record(vec![Event::Delegated { call: call.id.clone(), child, agent: input.agent().to_owned() }]))
+    let agent = own_name(&input, cx);
+    Some(Step::Record(vec![Event::Delegated { call: call.id.clone(), child, agent }]))
 }
 
 /// Why a conversation cannot go on by this id.
@@ -71,7 +72,11 @@ fn asked(call: &ToolCall, cx: &JobContext<'_>) -> Option<subagent::Input> {
     };
     let (settings, policy) = (&cx.services.settings, cx.session.policy());
     let has_task = settings.tools.get(subagent::NAME).is_some() && policy.calls.enables(subagent::NAME);
-    let fork = skill.fork.as_ref().filter(|_| has_task && !policy.permission.forbid(subagent::NAME))?;
+    let is_forbidden = |agent: &str| {
+        let agent = cx.services.settings.agents.called(agent).map_or(agent, |agent| &agent.name);
+        policy.permission.forbid(subagent::NAME) || policy.permission.forbid_use(subagent::NAME, agent)
+    };
+    let fork = skill.fork.as_ref().filter(|fork| has_task && !is_forbidden(fork.agent()))?;
     Some(subagent::Input {
         description: format!("{} {}", skill::NAME, skill.name()),
         prompt: skill.given.placed(&words),
@@ -81,6 +86,12 @@ fn asked(call: &ToolCall, cx: &JobContext<'_>) -> Option<subagent::Input> {
         background: None,
         isolation: None,
     })
+}
+
+/// The agent's name here, where it is called by another.
+fn own_name(input: &subagent::Input, cx: &JobContext<'_>) -> String {
+    let called = cx.services.settings.agents.called(input.agent());
+    called.map_or_else(|| input.agent().to_owned(), |agent| agent.name.clone())
 }
 
 /// The skill that a call is for, with the words for it.
@@ -93,7 +104,7 @@ fn skill<'c>(call: &ToolCall, cx: &JobContext<'c>) -> Option<(&'c Arc<Skill>, St
 
 /// The agent that is called, which thinks as much as a skill wants.
 fn run_by(call: &ToolCall, input: &subagent::Input, cx: &JobContext<'_>) -> Option<Arc<Agent>> {
-    let agent = cx.services.settings.agents.get(input.agent()).filter(|agent| agent.is_subagent)?;
+    let agent = cx.services.settings.agents.called(input.agent())?;
     let effort = skill(call, cx).and_then(|(skill, _)| skill.fork.as_ref()?.effort);
     Some(match effort {
         Some(_) => Arc::new(Agent { effort, ..Agent::clone(agent) }),
@@ -110,7 +121,7 @@ pub(super) fn delegation(call: &ToolCall, cx: &JobContext<'_>) -> Option<Arc<dyn
     let work = BackgroundAgent {
         session: child,
         goes_on: input.session().is_some(),
-        agent: input.agent().to_owned(),
+        agent: own_name(&input, cx),
         title: input.title(),
         model: input.model.clone(),
         prompt: input.prompt,
@@ -149,7 +160,7 @@ fn order(call: &CallId, work: BackgroundAgent, run_by: Option<Arc<Agent>>, cx: &
 /// Has a subagent in the background work until it is over, whatever the turn does. After a restart it goes on where it was, or is
 /// found to be over.
 pub(super) fn attend(call: &CallId, work: &BackgroundAgent, cx: &JobContext<'_>) -> Step {
-    let run_by = cx.services.settings.agents.get(&work.agent).filter(|agent| agent.is_subagent).cloned();
+    let run_by = cx.services.settings.agents.called(&work.agent).cloned();
     let order = order(call, work.clone(), run_by, cx);
     let (nursery, stop) = (Arc::clone(&cx.services.tree.nursery), CancellationToken::new());
     let spill = Spill {

@@ -71,7 +71,8 @@ impl Manifest {
             let file = root.join(folder).join(FILE);
             match regular::text(&file, SETTINGS_BYTES) {
                 Ok(text) => {
-                    let said: Value = serde_json::from_str(&text).map_err(|error| format!("it is no JSON: {error}"))?;
+                    let said: Value =
+                        serde_json::from_str(&text).map_err(|error| format!("it is not valid JSON: {error}"))?;
                     return Self::read(&said).map_err(|why| format!("{folder}/{FILE}: {why}"));
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -89,7 +90,7 @@ impl Manifest {
 
     /// Reads one.
     pub fn read(said: &Value) -> Result<Self, String> {
-        let Value::Object(fields) = said else { return Err("it is no list of fields".to_owned()) };
+        let Value::Object(fields) = said else { return Err("it is not a list of fields".to_owned()) };
         let mut manifest = Self { name: name(fields)?, ..Self::default() };
         for (field, value) in fields {
             match field.as_str() {
@@ -118,9 +119,10 @@ fn name(fields: &Map<String, Value>) -> Result<String, String> {
     let shown = || line(name, NAME_CHARS);
     match is_name {
         true => Ok(name.to_owned()),
-        false => {
-            Err(format!("`{}` is no name of a plugin: letters, digits, - _ and . are, up to {NAME_CHARS}", shown()))
-        }
+        false => Err(format!(
+            "`{}` is not a valid plugin name: up to {NAME_CHARS} letters, digits, - _ and . are allowed",
+            shown()
+        )),
     }
 }
 
@@ -192,10 +194,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (said, words) in [
-            (json!([]), "no list of fields"),
+            (json!([]), "not a list of fields"),
             (json!({}), "no name"),
-            (json!({"name": "a:b"}), "is no name of a plugin"),
-            (json!({"name": "x".repeat(10_000)}), "is no name of a plugin"),
+            (json!({"name": "a:b"}), "is not a valid plugin name"),
+            (json!({"name": "x".repeat(10_000)}), "is not a valid plugin name"),
             (json!({"name": "x", "commands": "../up"}), "`../up` does not lie below"),
             (json!({"name": "x", "agents": "/etc"}), "`/etc` does not lie below"),
             (json!({"name": "x", "skills": 3}), "a path is wanted"),

@@ -51,7 +51,7 @@ impl Marketplace {
         let text =
             regular::text(&file, SETTINGS_BYTES).map_err(|error| format!("{shown}: {FILE} cannot be read: {error}"))?;
         let said: Value =
-            serde_json::from_str(&text).map_err(|error| format!("{shown}: {FILE} is no JSON: {error}"))?;
+            serde_json::from_str(&text).map_err(|error| format!("{shown}: {FILE} is not valid JSON: {error}"))?;
         let name = said["name"].as_str().ok_or_else(|| format!("{shown}: {FILE} has no name"))?;
         let entries = said["plugins"].as_array().ok_or_else(|| format!("{shown}: {FILE} lists no plugins"))?;
         let base = said["metadata"]["pluginRoot"].as_str().unwrap_or_default();

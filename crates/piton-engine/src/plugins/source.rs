@@ -45,7 +45,7 @@ impl Source {
             url.starts_with('-') || reference.as_ref().is_some_and(|name| name.starts_with('-') || name.is_empty());
         // `ext::` and the like run programs.
         if is_option || url.split("://").next().is_some_and(|scheme| scheme.contains("::")) {
-            return Err(format!("`{said}` is no address of a git repository"));
+            return Err(format!("`{said}` is not an address of a git repository"));
         }
         Ok(Self::Git { url: url.to_owned(), reference })
     }

@@ -9,7 +9,6 @@ use crate::tool_names::allowed;
 use piton_core::hidden;
 use piton_core::template;
 use piton_tools::skill;
-use piton_tools::subagent::GENERAL;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,7 +68,7 @@ pub fn read(path: &Path, text: &str) -> Result<Read, String> {
     let name = parts.name.unwrap_or_else(|| folder_name.clone());
     if !is_name(&name) {
         let shown = hidden::visible_line(&name.chars().take(NAME_CHARS).collect::<String>());
-        let why = format!("`{shown}` is no name: letters, digits, - _ . and : are, up to {NAME_CHARS} of them");
+        let why = format!("`{shown}` is not a valid name: up to {NAME_CHARS} letters, digits, - _ . and : are allowed");
         return Err(located(text, "name", &why));
     }
     if name != folder_name {
@@ -95,6 +94,7 @@ pub fn read(path: &Path, text: &str) -> Result<Read, String> {
         description: line(&said.collect::<Vec<_>>().join(" "), DESCRIPTION_CHARS),
         body,
         arguments: parts.arguments,
+        is_claude: folder.components().any(|part| part.as_os_str() == ".claude"),
         folder: folder.to_owned(),
         is_for_model: !parts.is_not_for_model,
         allows,
@@ -139,7 +139,7 @@ fn known(field: &str, value: &Value, skill: &mut Skill, parts: &mut Parts) -> Re
             "inline" => {}
             other => return Err(format!("context: `{}` is none: fork, inline", line(other, NAME_CHARS))),
         },
-        "agent" => parts.fork.agent = Some(agent(&word(field, value)?)),
+        "agent" => parts.fork.agent = Some(word(field, value)?),
         "paths" => parts.paths = list(field, value)?.iter().take(MOST).map(|path| line(path, FIELD_CHARS)).collect(),
         "version" | "author" => {}
         _ => return Ok(false),
@@ -150,15 +150,6 @@ fn known(field: &str, value: &Value, skill: &mut Skill, parts: &mut Parts) -> Re
 fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || "-_.:".contains(c);
     !name.is_empty() && name.chars().count() <= NAME_CHARS && name.chars().all(fits)
-}
-
-/// Agents that come with Claude Code have other names there.
-fn agent(name: &str) -> String {
-    match name {
-        "Explore" => "explore".to_owned(),
-        "general-purpose" => GENERAL.to_owned(),
-        other => other.to_owned(),
-    }
 }
 
 /// `[file] [type]` is written without quotes, too, which is a list to YAML.
@@ -233,7 +224,7 @@ mod tests {
         let fork = skill.fork.unwrap();
         assert_eq!(
             (fork.agent(), fork.model.as_deref(), fork.effort),
-            ("explore", Some("sonnet"), Some(piton_core::effort::Effort::High))
+            ("Explore", Some("sonnet"), Some(piton_core::effort::Effort::High))
         );
         assert_eq!(unknown, ["hooks"]);
     }
@@ -241,9 +232,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line_and_nothing_raw_gets_through() {
         for (text, words) in [
-            ("---\nname: [\n---\nx", "no YAML"),
+            ("---\nname: [\n---\nx", "not valid YAML"),
             ("---\nname: x\nno end", "no end"),
-            ("---\ndescription: x\nname: \"a b\"\n---\nx", "line 3: `a b` is no name"),
+            ("---\ndescription: x\nname: \"a b\"\n---\nx", "line 3: `a b` is not a valid name"),
             (
                 "---\nname: pdf\ndescription: x\nuser-invocable: perhaps\n---\nx",
                 "line 4: user-invocable: true or false",

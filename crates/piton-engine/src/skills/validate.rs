@@ -63,7 +63,7 @@ fn fields(text: &str) -> Result<Map<String, Value>, String> {
     }
     match front_matter::read(yaml)? {
         Value::Object(fields) => Ok(fields),
-        _ => Err("its front matter is no list of fields".to_owned()),
+        _ => Err("its front matter is not a list of fields".to_owned()),
     }
 }
 

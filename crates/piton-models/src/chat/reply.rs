@@ -59,9 +59,14 @@ impl Protocol for ChatReply {
         if choices.is_none() && !self.has_begun {
             return Err(errors::not_an_answer(document, "a completion"));
         }
-        // Some servers send their chunks as bare lines: those hold a delta and no message.
-        let is_chunk = choices.into_iter().flatten().any(|choice| choice.get("delta").is_some());
-        self.is_done = choices.is_some() && !is_chunk;
+        // Some servers send their chunks as bare lines. Those hold a delta, a whole answer holds a message; with both,
+        // Perplexity's answer is whole and its delta says nothing.
+        let is_named_chunk = text_at(document, "object") == Some("chat.completion.chunk");
+        let is_chunk = |choice: &Value| match choice.get("delta") {
+            None => false,
+            Some(delta) => is_named_chunk || self.has_begun || !choice["message"].is_object() || says_something(delta),
+        };
+        self.is_done = choices.is_some() && !choices.into_iter().flatten().any(is_chunk);
         self.chunk(document)
     }
 
@@ -88,6 +93,18 @@ impl Protocol for ChatReply {
         let reply = std::mem::take(&mut self.draft).into_reply(finish);
         Ok(Reply { finish_raw, usage: self.usage, response_id: self.response_id.take(), ..reply })
     }
+}
+
+/// Whether a delta holds more than the role.
+fn says_something(delta: &Value) -> bool {
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    };
+    delta.as_object().is_some_and(|delta| delta.iter().any(|(key, value)| key != "role" && !is_empty(value)))
 }
 
 /// Gateways to other protocols shout theirs: `MAX_TOKENS`.
@@ -126,7 +143,9 @@ impl ChatReply {
 
     fn choice(&mut self, choice: &Value, deltas: &mut Vec<Delta>) -> Result<(), ModelError> {
         errors::check_stream(choice)?;
-        let delta = ["delta", "message"].iter().find_map(|key| choice.get(key).filter(|value| value.is_object()));
+        // In the chunks of some servers, the message repeats the answer so far.
+        let keys = if self.is_done { ["message", "delta"] } else { ["delta", "message"] };
+        let delta = keys.iter().find_map(|key| choice.get(key).filter(|value| value.is_object()));
         if let Some(delta) = delta {
             let before = deltas.len();
             self.reasoning(delta, deltas);

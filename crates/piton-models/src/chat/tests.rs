@@ -282,6 +282,28 @@ fn chunks_that_come_as_bare_lines_are_no_whole_answer() {
     assert_eq!(body.finish().unwrap_err().kind, ModelErrorKind::CutStream);
 }
 
+/// Perplexity's whole answers have both, and its chunks repeat the answer so far in `message`.
+#[test]
+fn a_whole_answer_is_its_message_even_beside_a_delta() {
+    let read = |documents: &[Value]| {
+        let mut reply = ChatReply::default();
+        documents.iter().for_each(|document| drop(reply.document(document).unwrap()));
+        prose(&reply.finish().unwrap().parts)
+    };
+    let choice = |delta: Value, message: &str| {
+        let message = json!({ "role": "assistant", "content": message });
+        json!({ "choices": [{ "index": 0, "delta": delta, "message": message, "finish_reason": "stop" }] })
+    };
+    for silent in
+        [json!({}), json!({ "role": "assistant", "content": "" }), json!({ "content": null, "tool_calls": [] })]
+    {
+        assert_eq!(read(&[choice(silent, "hello")]), "hello");
+    }
+    let chunks = [choice(json!({ "content": "hel" }), "hel"), choice(json!({ "content": "lo" }), "hello")];
+    assert_eq!(read(&chunks), "hello");
+    assert_eq!(read(&[chunks[0].clone(), chunks[1].clone(), choice(json!({ "content": "" }), "hello")]), "hello");
+}
+
 #[test]
 fn calls_wrapped_into_one_are_the_calls_meant() {
     let uses = json!([

@@ -20,7 +20,7 @@ const NAMELESS: &str = "the call does not say which tool";
 pub(super) fn read(raw: &str, end: End, notation: Notation) -> CallInput {
     let text = unwrapped(raw);
     match end {
-        End::Cut => match whole_object(text) {
+        End::Cut => match whole_object(text).or_else(|| whole_object(&without_comments(text)?)) {
             Some(object) => CallInput::Json(object),
             None => cut(text),
         },
@@ -31,7 +31,7 @@ pub(super) fn read(raw: &str, end: End, notation: Notation) -> CallInput {
             }
             let decoded = entities_decoded(text).map(|text| CallInput::parse(&text));
             let readable = decoded.filter(|input| matches!(input, CallInput::Json(_)));
-            let readable = readable.or_else(|| closed_too_often(text).map(CallInput::Json));
+            let readable = readable.or_else(|| plain(text).filter(Value::is_object).map(CallInput::Json));
             readable.or_else(|| relaxed(text, notation)).unwrap_or(input)
         }
     }
@@ -68,10 +68,10 @@ pub(super) fn call(name: &str, input: CallInput) -> TextCall {
 /// Calls written as an object, or as a list of them. `None`: that is not what the text is.
 pub(super) fn calls(text: &str, notation: Notation) -> Option<Vec<TextCall>> {
     let text = unwrapped(text);
-    let value = match serde_json::from_str(text) {
-        Ok(value) => value,
-        Err(_) if notation == Notation::Relaxed => literal::value(text)?,
-        Err(_) => return None,
+    let value = match plain(text) {
+        Some(value) => value,
+        None if notation == Notation::Relaxed => literal::value(text)?,
+        None => return None,
     };
     match value {
         Value::Array(values) => values.into_iter().map(of_object).collect(),
@@ -127,12 +127,47 @@ fn whole_object(text: &str) -> Option<Value> {
     (value.is_object() && is_end_mark).then_some(value)
 }
 
-/// The whole object that the text begins with, if nothing but closing brackets follows it.
+/// The value that the text is, save for comments in it and marks behind it that close nothing.
+fn plain(text: &str) -> Option<Value> {
+    closed_too_often(text).or_else(|| closed_too_often(&without_comments(text)?))
+}
+
+/// The whole value that the text begins with, if nothing but closing brackets and a closing tag follows it.
 fn closed_too_often(text: &str) -> Option<Value> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;
-    let rest = &text[values.byte_offset()..];
-    (value.is_object() && rest.chars().all(|c| c.is_whitespace() || matches!(c, '}' | ']'))).then_some(value)
+    let rest = text[values.byte_offset()..].trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '}' | ']'));
+    let is_tag = |rest: &str| rest.starts_with("</") && rest.find('>') == Some(rest.len() - 1);
+    (rest.is_empty() || is_tag(rest.trim_end())).then_some(value)
+}
+
+/// The text without its comments, if it has any. What stands in a JSON string is none.
+pub(super) fn without_comments(text: &str) -> Option<String> {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut in_string = false;
+    while let Some(c) = rest.chars().next() {
+        let behind = match c {
+            _ if in_string => None,
+            '/' if rest.starts_with("/*") => Some(rest[2..].split_once("*/").map_or("", |(_, behind)| behind)),
+            '#' => Some(&rest[rest.find('\n').unwrap_or(rest.len())..]),
+            '/' if rest.starts_with("//") => Some(&rest[rest.find('\n').unwrap_or(rest.len())..]),
+            _ => None,
+        };
+        if let Some(behind) = behind {
+            kept.push(' ');
+            rest = behind;
+            continue;
+        }
+        let length = match c {
+            '\\' if in_string => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            c => c.len_utf8(),
+        };
+        in_string ^= c == '"';
+        kept.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    (kept != text).then_some(kept)
 }
 
 /// Other notations for the same value. Never completes one.

@@ -103,7 +103,8 @@ impl Block {
                 self.bracket.push(c);
                 Step::More
             }
-            ';' | ',' => Step::More,
+            // One bracket too many closes nothing.
+            ';' | ',' | '}' => Step::More,
             _ if c.is_whitespace() => Step::More,
             _ => Step::NotACall,
         }

@@ -1,14 +1,14 @@
 //! The ways in which models write calls, and how to tell which one a model speaks: by its name, or by looking.
 
 use super::deepseek::DeepSeek;
-use super::glm::Glm;
+use super::glm::{self, Glm};
 use super::harmony::{self, Harmony};
 use super::hermes::Hermes;
-use super::hold::{Hold, InCode, Marker, Role, Shape};
+use super::hold::{Fit, Hold, InCode, Marker, Role, Shape};
 use super::kimi::Kimi;
 use super::llama::Llama;
 use super::mistral::Mistral;
-use super::qwen_coder::QwenCoder;
+use super::qwen_coder::{self, QwenCoder};
 use super::reader::{Grammar, Prose, Reader, leftover};
 use super::schema::Tools;
 use super::use_tool::UseTool;
@@ -151,8 +151,11 @@ struct Undecided {
 
 enum State {
     Undecided,
-    /// `<tool_call>` and perhaps white space. Three dialects begin so; the next character tells them apart.
-    Choosing(String),
+    /// `<tool_call>`, and what follows it. Three dialects begin so.
+    Choosing {
+        opener: String,
+        body: String,
+    },
     Trial(Trial),
     Decided(Box<dyn Decoder>),
 }
@@ -180,16 +183,12 @@ impl Looking {
     fn push_char(&mut self, c: char, events: &mut Vec<TextEvent>) {
         match &mut self.state {
             State::Undecided => self.look(c, events),
-            State::Choosing(text) => {
-                text.push(c);
-                let dialect = match c {
-                    _ if c.is_whitespace() => return,
-                    '{' | '[' | '`' => TextDialect::Hermes,
-                    '<' => TextDialect::QwenCoder,
-                    _ => TextDialect::Glm,
-                };
-                let text = std::mem::take(text);
-                self.begin(dialect, &text, TOOL_CALL, events);
+            State::Choosing { opener, body } => {
+                body.push(c);
+                if let (dialect, Fit::Yes) = behind_tool_call(body) {
+                    let text = format!("{opener}{body}");
+                    self.begin(dialect, &text, TOOL_CALL, events);
+                }
             }
             State::Trial(trial) => {
                 trial.text.push(c);
@@ -206,7 +205,9 @@ impl Looking {
         prose.emit(events);
         let speaks = |dialect: &TextDialect| dialect.markers().contains(&marker);
         match TextDialect::ALL.into_iter().find(speaks) {
-            Some(_) if marker == TOOL_CALL => self.state = State::Choosing(text),
+            Some(_) if marker == TOOL_CALL => {
+                self.state = State::Choosing { opener: text, body: String::new() };
+            }
             Some(dialect) => self.begin(dialect, &text, marker, events),
             None => {}
         }
@@ -256,6 +257,16 @@ impl Looking {
     }
 }
 
+/// Which dialect writes this behind `<tool_call>`, and whether that is certain.
+fn behind_tool_call(body: &str) -> (TextDialect, Fit) {
+    if body.trim().is_empty() {
+        return (TextDialect::Hermes, Fit::Maybe);
+    }
+    let fits = [(TextDialect::QwenCoder, qwen_coder::body_fit(body)), (TextDialect::Glm, glm::body_fit(body))];
+    // JSON, or words before it.
+    fits.into_iter().find(|(_, fit)| *fit != Fit::No).unwrap_or((TextDialect::Hermes, Fit::Yes))
+}
+
 fn is_refusal(found: &[TextEvent]) -> bool {
     found.iter().any(|event| matches!(event, TextEvent::Text(_)))
 }
@@ -283,7 +294,9 @@ impl Decoder for Looking {
                     events.extend(leftover(self.undecided.hold.finish()));
                     return events;
                 }
-                State::Choosing(text) => self.begin(TextDialect::Hermes, &text, TOOL_CALL, &mut events),
+                State::Choosing { opener, body } => {
+                    self.begin(behind_tool_call(&body).0, &format!("{opener}{body}"), TOOL_CALL, &mut events);
+                }
                 State::Trial(mut trial) => {
                     let found = trial.decoder.finish();
                     if !is_refusal(&found) {

@@ -36,16 +36,8 @@ impl Grammar for Glm {
         Ending::Markup { mark: "</tool_call>", after: &[VALUE_END], holds: KEY }
     }
 
-    /// A name, then a tag.
     fn fit(&self, _opener: &str, body: &str) -> Fit {
-        let body = body.trim_start();
-        let name_end = body.find(|c: char| !is_name_char(c)).unwrap_or(body.len());
-        let (name, rest) = body.split_at(name_end);
-        match rest.trim_start() {
-            "" => Fit::Maybe,
-            rest if rest.starts_with('<') && !name.is_empty() => Fit::Yes,
-            _ => Fit::No,
-        }
+        body_fit(body)
     }
 
     /// Cut, it may have had further arguments: only the end mark tells.
@@ -60,6 +52,18 @@ impl Grammar for Glm {
             },
         };
         Reading::Calls(vec![named(name, taken.end, input)])
+    }
+}
+
+/// A name, then a tag.
+pub(super) fn body_fit(body: &str) -> Fit {
+    let body = body.trim_start();
+    let name_end = body.find(|c: char| !is_name_char(c)).unwrap_or(body.len());
+    let (name, rest) = body.split_at(name_end);
+    match rest.trim_start() {
+        "" => Fit::Maybe,
+        rest if rest.starts_with('<') && !name.is_empty() => Fit::Yes,
+        _ => Fit::No,
     }
 }
 

@@ -63,7 +63,8 @@ impl Grammar for Llama {
     fn read(&self, taken: &Taken<'_>) -> Reading {
         let body = without_end(taken.body);
         // A message has no end mark: it is over when it is.
-        if let Some(calls) = self.json_calls(body).or_else(|| self.python_calls(body)) {
+        let uncommented = || self.json_calls(&arguments::without_comments(body)?);
+        if let Some(calls) = self.json_calls(body).or_else(|| self.python_calls(body)).or_else(uncommented) {
             return Reading::Calls(calls);
         }
         match self.begun(body) {
@@ -85,7 +86,7 @@ impl Llama {
             values.next()?.ok()?;
             let (object, after) = rest.split_at(values.byte_offset());
             calls.extend(arguments::calls(object, self.notation)?);
-            rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == ',');
+            rest = after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ';' | ',' | '}'));
         }
         let are_offered = calls.iter().all(|call| self.tools.may_offer(&call.name));
         (are_offered && !calls.is_empty()).then_some(calls)

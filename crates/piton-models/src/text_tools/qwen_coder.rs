@@ -56,11 +56,7 @@ impl Grammar for QwenCoder {
         if opener == FUNCTION {
             return name_fit(body);
         }
-        match body.trim_start() {
-            body if body.starts_with(FUNCTION) || body.starts_with("</") => Fit::Yes,
-            body if FUNCTION.starts_with(body) || "</".starts_with(body) => Fit::Maybe,
-            _ => Fit::No,
-        }
+        body_fit(body)
     }
 
     fn read(&self, taken: &Taken<'_>) -> Reading {
@@ -107,6 +103,15 @@ impl QwenCoder {
             rest = after;
         }
         arguments::call(name, CallInput::Json(object.into()))
+    }
+}
+
+/// What may follow `<tool_call>`.
+pub(super) fn body_fit(body: &str) -> Fit {
+    match body.trim_start() {
+        body if body.starts_with(FUNCTION) || body.starts_with("</") => Fit::Yes,
+        body if FUNCTION.starts_with(body) || "</".starts_with(body) => Fit::Maybe,
+        _ => Fit::No,
     }
 }
 

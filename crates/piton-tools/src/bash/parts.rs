@@ -64,13 +64,13 @@ fn is_redirection(part: &Part) -> bool {
 
 fn why(kind: UnknowableKind) -> &'static str {
     match kind {
-        UnknowableKind::Program => "which program runs is known only then",
+        UnknowableKind::Program => "which program runs is known only at run time",
         UnknowableKind::Code => "it runs code that is not in the command",
         UnknowableKind::Shadow => "it gives a known program's name to something else",
         UnknowableKind::Environment => "it sets a variable that changes what programs do",
         UnknowableKind::Runner => "an unknown program may run the one that it names",
         UnknowableKind::Encoding => "it is not UTF-8",
-        UnknowableKind::Hidden => "it holds characters that nobody sees",
+        UnknowableKind::Hidden => "it contains invisible characters",
         UnknowableKind::Syntax => "Piton does not know this corner of the shell's grammar",
         UnknowableKind::TooLarge => "it is too long or too deep to be read",
     }

@@ -49,7 +49,7 @@ fn entry_of(args: &McpAddArgs) -> Result<Value> {
     if first.trim_start().starts_with('{') {
         ensure!(target.len() == 1, "JSON is one word: quote it");
         let entry: Value =
-            serde_json::from_str(first).map_err(|error| Failure::user(format!("it is no JSON: {error}")))?;
+            serde_json::from_str(first).map_err(|error| Failure::user(format!("it is not valid JSON: {error}")))?;
         ensure!(
             env.is_empty() && header.is_empty(),
             "--env and --header go with a command or an address; JSON has both in it"
@@ -70,7 +70,7 @@ fn entry_of(args: &McpAddArgs) -> Result<Value> {
         return Ok(entry);
     }
     let (target, header) = with_headers(target, header)?;
-    ensure!(is_address, "`{}` is no address: http:// or https:// is missing", view::clean(first));
+    ensure!(is_address, "`{}` is not an address: http:// or https:// is missing", view::clean(first));
     ensure!(target.len() == 1 && env.is_empty(), "an address takes neither arguments nor --env");
     let mut entry = json!({"type": kind, "url": first});
     if !header.is_empty() {
@@ -188,7 +188,7 @@ pub(super) fn import(files: &[PathBuf], yes: bool, around: &Surroundings) -> Res
     }
     let servers = view::plural(taken.len() as u64, "server");
     if !yes {
-        ensure!(around.stdin_is_terminal, "there is nobody to ask; say --yes if you have read it");
+        ensure!(around.stdin_is_terminal, "no terminal to ask on; pass --yes once you have read it");
         view::write_stderr(&format!("\nAdd {servers} to {}? [y/N] ", own.path().display()));
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer)?;

@@ -82,5 +82,5 @@ pub(crate) fn with_candidates(index: &Index, error: IndexError) -> Failure {
     if more > 0 {
         lines.push(format!("… and {more} more"));
     }
-    Failure::user(format!("{error}:\n{}", print::indent(&lines.join("\n")))).hint("Write more of the id.")
+    Failure::user(format!("{error}:\n{}", print::indent(&lines.join("\n")))).hint("Use a longer id.")
 }

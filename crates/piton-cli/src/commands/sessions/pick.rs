@@ -22,7 +22,7 @@ pub(crate) fn pick(engine: &Engine, around: &Surroundings, here: &Path) -> Resul
 }
 
 /// Whether somebody sits there who can choose.
-pub(super) fn can_ask(around: &Surroundings) -> bool {
+pub(crate) fn can_ask(around: &Surroundings) -> bool {
     around.person == Some(Terminal::Stdin)
 }
 

@@ -166,7 +166,7 @@ fn with_nobody_to_ask_the_model_may_finish_but_the_turn_does_not_count_as_comple
             assistant  bash#c1_0
             result     #c1_0 denied
             assistant  I would have run it
-            end        tool_denied: calls of bash were refused, since nobody was there to approve them
+            end        tool_denied: bash needs approval, and no terminal is attached
         "#]],
     );
 }

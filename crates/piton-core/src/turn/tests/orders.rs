@@ -275,7 +275,7 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
         return match dice.usize(..=events.len() + 3) {
             0 => speech(bench, dice),
             1 => unqueued(bench, dice),
-            2 | 3 => bench.session.user_ran("make".into(), dice.bool(), dice.bool(), None),
+            2 | 3 => bench.session.user_ran("make".into(), dice.bool(), dice.bool(), None, false),
             at => events[at - 4].clone(),
         };
     }

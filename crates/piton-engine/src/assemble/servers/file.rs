@@ -76,7 +76,7 @@ pub(super) fn entries_of(text: &str, source: &Source) -> Result<Option<Vec<Raw>>
         return Ok(None);
     }
     let whole = jsonc::parse(text)?;
-    let Value::Object(whole) = whole else { return Err("it is no JSON object".to_owned()) };
+    let Value::Object(whole) = whole else { return Err("it is not a JSON object".to_owned()) };
     let (place, servers) = match &source.format {
         Format::Servers => ("mcpServers", whole.get("mcpServers")),
         Format::OpenCode => ("mcp", whole.get("mcp")),

@@ -54,7 +54,7 @@ fn broken(file: &Path, why: String) -> Imported {
 fn of_file(file: &Path, text: &str) -> Vec<Imported> {
     let is_toml = file.extension().is_some_and(|end| end == "toml");
     let whole = match is_toml {
-        true => toml::from_str::<Value>(text).map_err(|error| format!("it is no TOML: {}", error.message())),
+        true => toml::from_str::<Value>(text).map_err(|error| format!("it is not valid TOML: {}", error.message())),
         false => jsonc::parse(text),
     };
     let whole = match whole {
@@ -71,7 +71,7 @@ fn of_file(file: &Path, text: &str) -> Vec<Imported> {
 
 /// An entry of a JSON file, with its variables spelled as ours.
 fn plain(entry: &Value) -> Result<Value, String> {
-    let Value::Object(fields) = entry else { return Err("it is no object".to_owned()) };
+    let Value::Object(fields) = entry else { return Err("it is not an object".to_owned()) };
     let mut entry = Map::new();
     for (name, value) in fields {
         // Files of variables are read by the program that starts it.
@@ -182,6 +182,6 @@ mod tests {
                 ("web".to_owned(), Ok(json!({"url": "https://x", "headers": {"Authorization": "Bearer ${T}"}}))),
             ]
         );
-        assert!(of("config.toml", "[")[0].1.as_ref().unwrap_err().starts_with("it is no TOML"));
+        assert!(of("config.toml", "[")[0].1.as_ref().unwrap_err().starts_with("it is not valid TOML"));
     }
 }

@@ -59,7 +59,7 @@ impl OwnFile {
         let is_plain = serde_json::from_str::<Value>(&text).is_ok();
         match jsonc::parse(&text) {
             Ok(Value::Object(whole)) => Ok(Self { path, lock: None, whole, is_plain }),
-            Ok(_) => Err(Trouble::new(format!("{} is no JSON object", path.display()))),
+            Ok(_) => Err(Trouble::new(format!("{} is not a JSON object", path.display()))),
             Err(why) => Err(Trouble::new(format!("{}: {why}", path.display()))),
         }
     }
@@ -90,7 +90,7 @@ impl OwnFile {
     pub fn add(&mut self, name: &str, entry: Value, replaces: bool) -> Result<(), String> {
         let fits = read::name(name)?;
         if fits != name {
-            return Err(format!("`{}` is no name of a server; `{fits}` is", super::file::shown(name)));
+            return Err(format!("`{}` is not a valid server name; `{fits}` is", super::file::shown(name)));
         }
         let servers = self.whole.entry(SERVERS).or_insert_with(|| Value::Object(Map::new()));
         let servers = servers.as_object_mut().ok_or(format!("`{SERVERS}` of your mcp.json is no object"))?;

@@ -62,7 +62,8 @@ pub struct ReadEntry {
 pub(super) fn name(said: &str) -> Result<String, String> {
     let mut name = String::new();
     for c in said.trim().chars().take(NAME_CHARS) {
-        let c = if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+        // As in Claude Code, whose rules and hooks name its tools so.
+        let c = if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
         // Two of them end the name of a server in that of a tool.
         if !(c == '_' && name.ends_with('_')) {
             name.push(c);
@@ -70,7 +71,7 @@ pub(super) fn name(said: &str) -> Result<String, String> {
     }
     let name = name.trim_matches(['_', '-']).to_owned();
     match name.is_empty() {
-        true => Err(format!("`{}` is no name of a server: letters, digits, - and _ are", shown(said))),
+        true => Err(format!("`{}` is not a valid server name: letters, digits, - and _ are allowed", shown(said))),
         false => Ok(name),
     }
 }
@@ -83,7 +84,7 @@ pub(super) fn covered(raw: &Raw) -> String {
 /// Reads an entry. The variables of one that is not trusted are left as they stand.
 pub(super) fn entry(raw: &Raw, source: &Source, machine: &Machine, is_trusted: bool) -> Result<ReadEntry, String> {
     let name = name(&raw.name)?;
-    let Value::Object(fields) = &raw.value else { return Err("it is no object".to_owned()) };
+    let Value::Object(fields) = &raw.value else { return Err("it is not an object".to_owned()) };
     let fields = Fields { fields, machine: is_trusted.then_some(machine) };
     let transport = transport(&fields, source)?;
     let (start_timeout, call_timeout) = timeouts(&fields, source)?;
@@ -130,7 +131,7 @@ fn transport(fields: &Fields<'_>, source: &Source) -> Result<Transport, String> 
     let is_web = url.starts_with("http://") || url.starts_with("https://");
     // Of one whose variables are not filled in it cannot be told.
     if fields.machine.is_some() && !is_web {
-        return Err(format!("`{}` is no address: http:// or https:// is missing", shown(&url)));
+        return Err(format!("`{}` is not an address: http:// or https:// is missing", shown(&url)));
     }
     let (headers, login) = (fields.map("headers")?, login(fields)?);
     Ok(match kind {
@@ -276,7 +277,7 @@ impl Fields<'_> {
     }
 
     fn list(&self, key: &str) -> Result<Vec<String>, String> {
-        let wrong = || format!("`{key}` is no list of texts");
+        let wrong = || format!("`{key}` is not a list of texts");
         match self.get(key) {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => {

@@ -108,13 +108,13 @@ fn a_mistake_costs_its_own_entry_and_is_told_with_its_line() {
         [
             "h cannot be used repo/sub/.mcp.json:1: `sandbox` is false, and a server of a repository runs in the sandbox; configure it as your own",
             "i not trusted repo/sub/.mcp.json:1",
-            " cannot be used repo/.mcp.json: it is no JSON: expected value at line 2 column 16",
+            " cannot be used repo/.mcp.json: it is not valid JSON: expected value at line 2 column 16",
             "a cannot be used config/mcp.json:2: the variable NOPE is not set",
             "b cannot be used config/mcp.json:3: its type is `htp`; stdio, http and sse are known; did you mean `http`?",
             "c cannot be used config/mcp.json:4: it has neither a `command` nor a `url`",
-            "d cannot be used config/mcp.json:5: it is no object",
-            "e cannot be used config/mcp.json:6: `args` is no list of texts",
-            "f cannot be used config/mcp.json:7: `x.example` is no address: http:// or https:// is missing",
+            "d cannot be used config/mcp.json:5: it is not an object",
+            "e cannot be used config/mcp.json:6: `args` is not a list of texts",
+            "f cannot be used config/mcp.json:7: `x.example` is not an address: http:// or https:// is missing",
             "g cannot be used config/mcp.json:8: `timeout` is 0; it is in milliseconds, from 1 to 86400000",
             "good in force config/mcp.json:9",
         ]
@@ -127,12 +127,7 @@ fn a_mistake_costs_its_own_entry_and_is_told_with_its_line() {
             && told.ends_with("mcp.json:2 is left out: the variable NOPE is not set")),
         "{told:?}"
     );
-    assert!(
-        told.last()
-            .unwrap()
-            .starts_with("1 MCP server of this repository is not used, since you do not trust it as it is: i."),
-        "{told:?}"
-    );
+    assert_eq!(notices.last(), Some(&Notice::Ignored(1)));
 }
 
 #[test]
@@ -156,7 +151,7 @@ fn what_an_entry_says_is_taken_from_each_programs_words() {
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer k-1".to_owned())]);
     assert_eq!(web.transport, Transport::Http { url: "https://x.example/k-1".into(), headers, login });
     assert!(web.always_load && matches!(entries["old"].transport, Transport::Sse { .. }));
-    let mine = &entries["my-server_x"];
+    let mine = &entries["my_server_x"];
     let Transport::Stdio { command, args, env, cwd } = &mine.transport else { panic!("{mine:?}") };
     assert_eq!((command.as_str(), args.as_slice(), env.len()), ("s", &["d".to_owned()][..], 0));
     assert_eq!((cwd.as_deref(), mine.tools.as_deref()), (Some(Path::new("/w")), Some(&["a".to_owned()][..])));
@@ -214,4 +209,18 @@ fn of_a_file_of_a_hundred_thousand_servers_the_first_are_looked_at() {
     let source = Source { said: None, ..Source::said("x.json", Path::new("/")) };
     let read = entries_of(&text, &source).expect("read").expect("servers");
     assert_eq!((read.len(), read[199].name.as_str(), read[199].line), (MOST_IN_FILE, "s199", Some(1)));
+}
+
+#[test]
+fn servers_whose_names_come_to_the_same_are_told_apart_by_whoever_wrote_them() {
+    let text = r#"{"mcpServers": {"a__b": {"command": "x"}, "a_b": {"command": "y"}, "my server": {"command": "x"}, "my-server": {"command": "y"}}}"#;
+    let tree = Tree::with(&[("config/mcp.json", text)]);
+    let expected = [
+        "a_b in force config/mcp.json:1",
+        "a_b broken config/mcp.json:1: in the names of tools it would be called a_b, as `a__b` of PLACE is; rename one of them",
+        "my_server in force config/mcp.json:1",
+        "my-server in force config/mcp.json:1",
+    ];
+    let place = format!("{}:1", tree.path("config/mcp.json").display());
+    assert_eq!(tree.servers(&[]), expected.map(|line| line.replace("PLACE", &place)));
 }

@@ -1,7 +1,7 @@
 //! The dialects of open models, on texts from their vendors' templates and from the tests of the servers that parse
 //! them.
 
-use super::{TextDialect, check};
+use super::{Options, TextDialect, check, events, properties, read, shown, tools};
 use expect_test::expect;
 
 #[test]
@@ -37,6 +37,73 @@ fn hermes_writes_json_between_tags() {
             call      read {"path":"a"}
         "#]],
     );
+}
+
+/// What stands around the parts of a call, or closes nothing, hides none of them.
+#[test]
+fn json_is_read_with_comments_and_with_a_bracket_too_many() {
+    let call = "{\"name\": \"read\", \"arguments\": {\"path\": \"a//b\"}}";
+    let commented = "{\"name\": \"read\", /* which */ \"arguments\": {\"path\": \"a//b\"} // one\n}";
+    let read = &expect![[r#"
+        call      read {"path":"a//b"}
+    "#]];
+    for json in [format!("{call}}}"), format!("{call} // done"), format!("{call}\n# done\n"), commented.to_owned()] {
+        check(TextDialect::Hermes, &format!("<tool_call>{json}</tool_call>"), read);
+    }
+    for json in [format!("{call}}}"), commented.to_owned()] {
+        check(TextDialect::Llama, &json, read);
+    }
+    check(TextDialect::Mistral, &format!("[TOOL_CALLS][{commented}]"), read);
+    let arguments = "{\"path\": /* c */ \"a//b\"}}";
+    let kimi = "<|tool_call_begin|>read<|tool_call_argument_begin|>";
+    check(
+        TextDialect::Kimi,
+        &format!("{kimi}{arguments}<|tool_call_end|>"),
+        &expect![[r#"
+            call      read #read {"path":"a//b"}
+        "#]],
+    );
+    let deepseek = format!("<｜tool▁call▁begin｜>read<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>");
+    check(TextDialect::DeepSeek, &deepseek, read);
+    check(TextDialect::QwenCoder, &format!("<function=read>{arguments}</function>"), read);
+    check(
+        TextDialect::Hermes,
+        "<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"a\" /* open}}</tool_call>",
+        &expect![[r#"
+            broken    read "{\"name\": \"read\", \"arguments\": {\"path\": \"a\" /* open}}": not valid JSON: expected `,` or `}` at line 1 column 44
+        "#]],
+    );
+}
+
+#[test]
+fn words_before_the_call_are_passed_over_and_prose_stays_prose() {
+    let shown = |dialect: TextDialect, text: &str| {
+        properties::cuts_make_no_difference(|| dialect.decoder(tools(), Options::default()), text);
+        properties::cuts_make_no_difference(|| TextDialect::any(tools(), Options::default()), text);
+        let found = shown(&events(TextDialect::any(tools(), Options::default()), [text]));
+        assert_eq!(found, shown(&read(dialect, Options::default(), [text])), "found by looking");
+        found
+    };
+    let call = "{\"arguments\": {\"path\": \"a\"}, \"name\": \"read\"}";
+    for json in [
+        format!("sure, here: {call}"),
+        format!("// read it\n{call}"),
+        format!("<json>{call}</json>"),
+        format!("<json>\n{call}}}\n</json>\n"),
+    ] {
+        let text = format!("<tool_call>{json}</tool_call>");
+        assert_eq!(shown(TextDialect::Hermes, &text), "call      read {\"path\":\"a\"}\n", "{text}");
+    }
+    // Not closed, it may have been only talk.
+    let cut = shown(TextDialect::Hermes, &format!("<tool_call>sure: {call}"));
+    assert!(cut.starts_with("broken    read") && cut.ends_with("the reply ended before the call did\n"), "{cut}");
+    for prose in [
+        "Write <tool_call> and your call here to call.",
+        "A <tool_call> is, of course, a set {like this}.",
+        "A <tool_call> as it is.",
+    ] {
+        assert_eq!(shown(TextDialect::Hermes, prose), format!("text      {prose:?}\n"));
+    }
 }
 
 #[test]

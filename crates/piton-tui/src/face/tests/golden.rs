@@ -154,6 +154,7 @@ fn screens() -> Vec<(&'static str, Way)> {
                     turn,
                     snapshot,
                     message: None,
+                    terminal: false,
                 });
                 told.record(Event::CallStarted { call: call.clone() });
                 let outcome = Outcome::ok(" M calc.py\n?? notes.md").titled("bash git status --short (exit 0, 0.0 s)");
@@ -161,7 +162,15 @@ fn screens() -> Vec<(&'static str, Way)> {
             }
             let (call, command) = (CallId::from("u3"), "make watch".to_owned());
             let (keep_from_model, turn, snapshot) = (false, Some(3), false);
-            told.record(Event::UserRan { call: call.clone(), command, keep_from_model, turn, snapshot, message: None });
+            told.record(Event::UserRan {
+                call: call.clone(),
+                command,
+                keep_from_model,
+                turn,
+                snapshot,
+                message: None,
+                terminal: true,
+            });
             told.record(Event::CallStarted { call: call.clone() });
             told.all
                 .push(Published::Live(Arc::new(Live::ToolOutput { call, text: "watching src\nrebuilt\n".to_owned() })));
