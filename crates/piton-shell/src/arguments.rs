@@ -211,7 +211,7 @@ const ROWS: &[Row] = &[
     ),
     row(
         "rustc rustdoc",
-        "-C -Z --sysroot --test-runtool --runtool",
+        "-C --codegen -Z --sysroot --test-runtool --runtool",
         "-o --out-dir --emit --dep-info",
         "-L --extern",
         "--crate-name --crate-type --edition --target --cfg --cap-lints -A -W -D -F",
@@ -251,7 +251,7 @@ const ROWS: &[Row] = &[
     ),
     row(
         "npm pnpm yarn bun npx bunx",
-        "--script-shell --node-options --userconfig --globalconfig --prefix -C --dir --cwd --git --ignore-scripts=false --shell --require -r --preload --config",
+        "--script-shell --node-options --userconfig --globalconfig --prefix -C --dir --cwd --git --ignore-scripts=false --shell --editor --require -r --preload --config",
         "--cache --pack-destination",
         "",
         "--tag --registry -w --workspace --filter --otp --access --loglevel",
@@ -291,7 +291,7 @@ const ROWS: &[Row] = &[
     ),
     row(
         "pip pip2 pip3 uv poetry pdm pipenv conda mamba",
-        "--index-url -i --extra-index-url --find-links -f --global-option --config-settings --build-option --no-binary --python --pre-script --installer",
+        "--index-url -i --extra-index-url --find-links -f --global-option --config-settings --build-option --no-binary --python --pre-script --installer --editor",
         "-t --target --root --prefix -d --dest -w --wheel-dir --log --cache-dir --report --src -o --output-file",
         "-r --requirement -c --constraint -e --editable",
         "-U --timeout --retries --trusted-host --proxy -n --name",
@@ -355,7 +355,7 @@ const ROWS: &[Row] = &[
     ),
     row(
         "gdb lldb",
-        "-x -ex -ix -iex --command --eval-command --init-command --init-eval-command -s -S -o -O --source --one-line --batch-command --args",
+        "-x -ex -ix -iex --command --eval-command --init-command --init-eval-command -s -S -o -O --source --one-line -k -K --one-line-on-crash --source-on-crash --batch-command --args",
         "",
         "-c --core -se --symbols",
         "-p --pid",

@@ -305,6 +305,9 @@ impl<'p> Judge<'p> {
         if judged.code.is_none() && (is_unknown || !judged.risky.is_empty() || harmless::takes_commands(&name)) {
             judged.code = Some(orders::spelled_out(arguments));
         }
+        if judged.code.is_none() && judged.effect == Effect::Unknown && !harmless::takes_messages(&name) {
+            judged.code = orders::composed(arguments);
+        }
         self.orders(&name, arguments, &mut judged, &context);
         judged.below = below::of(&name, arguments, context.fed, &judged.reads);
         if !below::only_names(&name) {
@@ -558,9 +561,13 @@ impl<'p> Judge<'p> {
             .find(|field| !field.text.starts_with('-'))
             .map(|field| field.text.trim_start_matches("./").to_string());
         let version = judged.effect == Effect::ChangesNothing;
-        if !version && special::reads_code_from_input(name, arguments) {
-            match context.input.clone() {
-                Some(text) => judged.code = Some(text),
+        if !version && special::reads_code_from_input(name, arguments, judged) {
+            match &context.input {
+                Some(text) => {
+                    let code = judged.code.get_or_insert_default();
+                    code.push('\n');
+                    code.push_str(text);
+                }
                 None => self.unknowable(UnknowableKind::Code, &context.text, context),
             }
         }
@@ -601,8 +608,7 @@ impl<'p> Judge<'p> {
                 if name == "let" && arguments.iter().any(Field::is_open) {
                     self.unknowable(UnknowableKind::Code, &context.text, context);
                 }
-                if matches!(name, "mapfile" | "readarray") && arguments.iter().any(|field| field.text.starts_with("-C"))
-                {
+                if matches!(name, "mapfile" | "readarray") && environment::calls_back(arguments) {
                     self.unknowable(UnknowableKind::Code, &context.text, context);
                 }
                 if judged.effect == Effect::Unknown

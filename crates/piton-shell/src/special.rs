@@ -24,7 +24,7 @@ const INTERPRETERS: &[(&str, &str)] = &[
     ("erl", "-eval"),
     ("gdb", "-ex --eval-command"),
     ("sqlite3", "-cmd"),
-    ("make", "--eval -E"),
+    ("make bmake just ninja", "--eval -E"),
     ("swipl", "-g -t"),
     ("ghci gnuplot maxima", "-e"),
 ];
@@ -70,16 +70,48 @@ pub(crate) fn judge(name: &str, arguments: &[Field]) -> Option<Judged> {
     })
 }
 
-/// Whether an interpreter with these arguments takes its code from its input.
-pub(crate) fn reads_code_from_input(name: &str, arguments: &[Field]) -> bool {
-    if matches!(name, "sed" | "gsed" | "make" | "gmake" | "vim" | "vi" | "nvim" | "emacs" | "gdb" | "swift" | "ghc") {
-        let dash = arguments
-            .windows(2)
-            .any(|two| matches!(two[0].text.as_str(), "-f" | "--file") && from_outside(&two[1].text));
-        return dash
-            || arguments
-                .iter()
-                .any(|field| matches!(field.text.as_str(), "-f-" | "--file=-" | "-f/dev/stdin" | "--file=/dev/stdin"));
+/// Modules of Python that read code from their input.
+const PROMPTS: &str = "code pdb asyncio IPython ptpython bpython idlelib trace cProfile profile";
+
+/// The module that Python runs (`-m pip`, `-Im pip`, `-mpip`), and where its arguments begin.
+pub(crate) fn python_module<'w>(words: &[&'w str]) -> Option<(&'w str, usize)> {
+    let mut at = 0;
+    while let Some(letters) = words.get(at)?.strip_prefix('-') {
+        at += 1;
+        // The first letter that takes a value takes the rest of the word, or the next one.
+        let Some(place) = letters.find(['c', 'm', 'W', 'X', 'Q']).filter(|_| !letters.starts_with('-')) else {
+            continue;
+        };
+        let rest = &letters[place + 1..];
+        match &letters[place..place + 1] {
+            "m" if rest.is_empty() => return Some((words.get(at)?, at + 1)),
+            "m" => return Some((rest, at)),
+            "c" => return None,
+            _ => at += usize::from(rest.is_empty()),
+        }
+    }
+    None
+}
+
+/// The same, for the words of any program.
+fn module_of<'f>(name: &str, arguments: &'f [Field]) -> Option<(&'f str, usize)> {
+    let is_python = ["python", "pypy", "ipython"].iter().any(|python| name.starts_with(python));
+    let words: Vec<&str> = arguments.iter().map(|field| field.text.as_str()).collect();
+    is_python.then(|| python_module(&words)).flatten()
+}
+
+/// Whether an interpreter with these arguments takes its code from its input; `judged` is what its options are known to do.
+pub(crate) fn reads_code_from_input(name: &str, arguments: &[Field], judged: &Judged) -> bool {
+    let named = || judged.reads.iter().any(|field| from_outside(&field.text));
+    match name {
+        "sed" | "gsed" => return judged.code.is_some() && named(),
+        "make" | "gmake" | "bmake" | "just" | "ninja" | "vim" | "vi" | "nvim" | "emacs" | "gdb" | "swift" | "ghc" => {
+            return named();
+        }
+        _ => {}
+    }
+    if let Some((module, _)) = module_of(name, arguments) {
+        return PROMPTS.split(' ').any(|known| module.split('.').next() == Some(known));
     }
     let first = arguments.iter().find(|field| !field.text.starts_with('-') || field.text == "-");
     let has_code = arguments
@@ -123,6 +155,10 @@ fn interpreter(name: &str, arguments: &[Field], flags: &str) -> Judged {
             code.push(field.text.clone());
             code.extend(arguments.get(at + 1).map(|next| next.text.clone()));
         }
+    }
+    // `python -m timeit 'code'`
+    if let Some((_, at)) = module_of(name, arguments) {
+        code = arguments[at.min(arguments.len())..].iter().map(|field| field.text.clone()).collect();
     }
     if !code.is_empty() {
         judged.code = Some(code.join(" "));

@@ -1,6 +1,8 @@
 //! Ways to spell one command: with options in front of what it does, by another of its names, in short. Whoever forbids
 //! `git push *` means `git -C . push`, `git --no-pager push` and `git-push`, too.
 
+use crate::special;
+
 /// Programs, and their options in front of a subcommand that take the next word. Of any other option it is taken to be possible.
 const TAKE_A_VALUE: &[(&str, &str)] = &[
     ("git", "-c -C --git-dir --work-tree --namespace --super-prefix --config-env --attr-source"),
@@ -71,8 +73,8 @@ pub(crate) fn others<'w>(words: &[&'w str]) -> Vec<Vec<&'w str>> {
         }
     }
     if base.starts_with("python") || base.starts_with("pypy") {
-        let module = rest.iter().position(|word| *word == "-m").map(|at| &rest[at + 1..]);
-        all.extend(module.filter(|module| !module.is_empty()).map(<[&str]>::to_vec));
+        let module = special::python_module(rest);
+        all.extend(module.map(|(module, at)| [&[module], rest.get(at..).unwrap_or_default()].concat()));
     }
     if let Some((_, groups)) = SHORT.iter().find(|(programs, _)| has(programs, base)) {
         for (at, word) in rest.iter().enumerate().take(SHORT_WITHIN) {
