@@ -416,6 +416,10 @@ impl Program {
         let mut judged = Judged::of(self.effect);
         let (operands, pattern) = self.scan(name, arguments, &mut judged);
         self.operands(&operands, pattern, &mut judged);
+        if matches!(name, "mv" | "ln") {
+            // By its new name it is changed past a rule about the old one; what is moved is gone where it was.
+            judged.writes.extend(judged.reads.clone());
+        }
         judged
     }
 

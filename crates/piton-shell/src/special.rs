@@ -157,8 +157,12 @@ fn interpreter(name: &str, arguments: &[Field], flags: &str) -> Judged {
         }
     }
     // `python -m timeit 'code'`
-    if let Some((_, at)) = module_of(name, arguments) {
-        code = arguments[at.min(arguments.len())..].iter().map(|field| field.text.clone()).collect();
+    if let Some((module, at)) = module_of(name, arguments) {
+        let own = &arguments[at.min(arguments.len())..];
+        code = own.iter().map(|field| field.text.clone()).collect();
+        if matches!(module, "venv" | "virtualenv" | "ensurepip" | "zipapp") {
+            judged.writes.extend(own.iter().filter(|field| !field.text.starts_with('-')).cloned());
+        }
     }
     if !code.is_empty() {
         judged.code = Some(code.join(" "));
@@ -203,6 +207,11 @@ fn find(arguments: &[Field]) -> Judged {
             _ if has(FIND_WITH_VALUE) => at += 1,
             _ if has(FIND_ALONE) => {}
             "-delete" => judged.acts(text),
+            "-files0-from" => {
+                judged.reads.extend(arguments.get(at + 1).cloned());
+                judged.unsure();
+                at += 1;
+            }
             "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
                 judged.acts(text);
                 judged.writes.extend(arguments.get(at + 1).cloned());
@@ -335,7 +344,7 @@ fn fetch(name: &str, arguments: &[Field]) -> Judged {
         let text = field.text.as_str();
         let is_value = at > 0 && arguments[at - 1].text.starts_with('-');
         // What is sent from a file: `-d @file`, `-d@file`, `-F name=@file`, `-F name=<file`.
-        let encodes = |text: &str| text.starts_with("--data-u") || text.starts_with("--url-q");
+        let encodes = |text: &str| ["--data-u", "--url-q", "--var"].iter().any(|option| text.starts_with(option));
         let encoded = encodes(text) || at > 0 && encodes(&arguments[at - 1].text);
         let sent = if is_value { text.strip_prefix('@') } else { None }
             .or_else(|| text.split_once('@').filter(|_| encoded).map(|(_, path)| path))
@@ -345,6 +354,13 @@ fn fetch(name: &str, arguments: &[Field]) -> Judged {
         if let Some(path) = sent.filter(|path| !path.is_empty() && !text.contains("://")) {
             judged.reads.push(tail(field, path.split(';').next().unwrap_or(path)));
             judged.risky.push(text.to_string());
+        }
+        // Settings, of which it prints what it does not understand.
+        let glued = text.strip_prefix("-K").or_else(|| text.strip_prefix("--config="));
+        if let Some(file) = glued.filter(|file| !file.is_empty() && name == "curl") {
+            judged.reads.push(tail(field, file));
+        } else if name == "curl" && at > 0 && matches!(arguments[at - 1].text.as_str(), "-K" | "--config") {
+            judged.reads.push(field.clone());
         }
         let sends = ["-T", "--upload-file", "--post-file", "--body-file", "-i", "--input-file", "--netrc-file"];
         if sends.iter().any(|option| text == *option || text.starts_with(&format!("{option}="))) {

@@ -42,6 +42,9 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("gmake", "make"),
 ];
 
+/// Programs, and words that may stand in front of their subcommands.
+const BETWEEN: &[(&str, &str)] = &[("docker podman nerdctl", "container image"), ("yarn", "npm")];
+
 /// How many words from `at` on may be left out: an option, and what may be its value.
 pub(crate) fn skips(words: &[&str], at: usize) -> &'static [usize] {
     let word = words[at];
@@ -63,6 +66,11 @@ pub(crate) fn others<'w>(words: &[&'w str]) -> Vec<Vec<&'w str>> {
     let (program, base) = (*program, program.rsplit('/').next().unwrap_or(program));
     if let Some((_, known)) = OTHER_NAMES.iter().find(|(name, _)| *name == base) {
         all.push(known.split(' ').chain(rest.iter().copied()).collect());
+    }
+    // `docker container run`, `yarn npm publish`
+    if let Some((_, between)) = BETWEEN.iter().find(|(programs, _)| has(programs, base)) {
+        let at = words.iter().take(SHORT_WITHIN).skip(1).position(|word| has(between, word)).map(|at| at + 1);
+        all.extend(at.map(|at| [&words[..at], &words[at + 1..]].concat()));
     }
     // Programs that are installed as one file for each subcommand.
     for family in ["git", "cargo"] {

@@ -458,6 +458,23 @@ pub(crate) fn is_place(shown: &str) -> bool {
     ROWS.get(program).is_some_and(|rows| rows.iter().any(fits))
 }
 
+/// Whether a wrapper, as it is shown, takes variables away from what it runs that git relies on: `env -i`, `exec -c`.
+pub(crate) fn clears_environment(shown: &str) -> bool {
+    let mut words = shown.split(' ');
+    let program = words.next().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+    let has_letter = |word: &str, letter| word.strip_prefix('-').is_some_and(|letters| letters.contains(letter));
+    match program {
+        "env" | "genv" => words.any(|word| {
+            word == "-"
+                || word.starts_with("--i")
+                || !word.starts_with("--") && has_letter(word, 'i')
+                || word.contains("GIT_")
+        }),
+        "exec" => words.any(|word| has_letter(word, 'c')),
+        _ => false,
+    }
+}
+
 /// Looks through the wrapper that `name` is, if it is one. `fields[0]` is its own word.
 pub(crate) fn look_through(name: &str, fields: &[Field]) -> Option<Seen> {
     let second = fields.get(1).map(|field| field.text.as_str());

@@ -5,10 +5,15 @@ use crate::expand::Field;
 use crate::git;
 use crate::judged::Judged;
 use crate::reading::{Effect, UnknowableKind};
+use crate::wrappers;
 
 impl Judge<'_> {
     pub(super) fn git(&mut self, arguments: &[Field], judged: &mut Judged, context: &Context) {
         self.git_settings(arguments, judged, context);
+        if let Some(shown) = context.through.iter().find(|shown| wrappers::clears_environment(shown)) {
+            // Without its settings git believes any folder that looks like a repository.
+            judged.acts(shown);
+        }
         let at = git::subcommand_at(arguments);
         let globals = &arguments[..at.min(arguments.len())];
         if globals.iter().any(|field| field.text.starts_with("-C")) {
