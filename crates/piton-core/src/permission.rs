@@ -306,6 +306,8 @@ impl Class {
             }
             Access::Read(path) if depth(path, never) > depth(path, read) => Self::Never,
             Access::Write(path) if depth(path, never) > 0 => Self::Never,
+            // `rm -rf ~/.config`, `tar xf x -C ~`: they lie in it.
+            Access::Write(path) if never.iter().any(|kept| Path::new(kept).starts_with(path)) => Self::Protected,
             Access::Read(path) => {
                 let is_known = read.is_empty() || depth(path, read) > 0 || ask.is_below_workspace(path);
                 if is_known { Self::Free } else { Self::ReadElsewhere }

@@ -53,7 +53,7 @@ pub use confined::NO_SANDBOX;
 pub use files::{Claim, ClaimedBy, FileId};
 pub use launch::Runners;
 pub use main::runner_main;
-pub use processes::{is_of_a_call, kill_marked};
+pub use processes::{is_in_a_call, is_of_a_call, kill_marked};
 pub use settle::{Settled, running, settle_once};
 
 use piton_core::ids::CallId;

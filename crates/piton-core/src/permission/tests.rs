@@ -275,7 +275,8 @@ fn always_covers_the_parts_that_asked_and_no_more() {
     };
     assert_eq!((later("git log"), later("git push")), (Action::Allow, Action::Ask));
     let edits = |path: &str| rules.judge(&ask("edit", &[Access::Write(path.into())])).remember.0[0].to_string();
-    assert_eq!((edits("/w/src/a"), edits("/x/y/a")), ("edit(./**)".to_owned(), "edit(/x/y/**)".to_owned()));
+    assert_eq!(edits("/w/a"), "edit(./a)");
+    assert_eq!((edits("/w/src/a"), edits("/x/y/a")), ("edit(./src/**)".to_owned(), "edit(/x/y/**)".to_owned()));
 }
 
 #[test]
@@ -360,6 +361,11 @@ fn keys_and_pitons_own_files_are_for_no_call() {
     assert_eq!(of(&all, Access::Read("/home/me/.ssh/id".into())), Action::Deny);
     assert_eq!(of(&all, Access::Write("/home/me/piton/sessions/s/journal".into())), Action::Deny);
     assert_eq!(of(&all, Access::Read("/home/me/piton/sessions/s/calls/c.out".into())), Action::Allow);
+    // Folders that hold them: no rule allows that, and a person is asked each time.
+    for above in ["/home/me", "/home", "/"] {
+        assert_eq!(of(&all, Access::Write(above.into())), Action::Ask, "{above}");
+    }
+    assert_eq!(of(&all, Access::Write("/home/me/other".into())), Action::Allow);
     let none = Rules::default();
     assert_eq!(of(&none, Access::Read("/usr/bin/env".into())), Action::Allow);
     assert_eq!(of(&none, Access::Read("/home/me/other/a".into())), Action::Ask);

@@ -296,11 +296,12 @@ fn planned(plan: &mut Planned, see: &mut See<'_>) {
                     risky,
                     is_harmless: _,
                     code,
+                    may_reach,
                     writes: _,
                     may_open: _,
                     below: _,
                 } = &mut **part;
-                [words, names, through, risky].into_iter().for_each(|texts| each(texts, Model, see));
+                [words, names, through, risky, may_reach].into_iter().for_each(|texts| each(texts, Model, see));
                 each(code, Model, see);
             }
             Access::Spawn => {}
