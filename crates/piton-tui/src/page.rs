@@ -127,6 +127,9 @@ impl Page {
     fn foot(&self, last: usize, columns: usize) -> String {
         let parts = if self.parts.len() > 1 { " { }" } else { "" };
         let search = if self.found.is_empty() { "/ search" } else { "n N / search" };
+        if self.top == 0 && last == self.rows.len() {
+            return format!("{} · {search} · q", blocks::one_line(&self.title));
+        }
         let at =
             format!("{} · {}–{last} of {}", blocks::one_line(&self.title), (self.top + 1).min(last), self.rows.len());
         let keys = [
