@@ -417,7 +417,8 @@ impl Face {
     /// Whether something moves with time, so that [`Input::Tick`] is wanted every tenth of a second.
     pub fn moves(&self) -> bool {
         let is_appearing = |asked: &Asked| !self.has_page() && !asked.is_ready(self.now_ms);
-        self.is_busy() || self.is_looking() || self.asked().is_some_and(is_appearing)
+        let has_agents = self.tasks.subagents_at_work().next().is_some();
+        self.is_busy() || has_agents || self.is_looking() || self.asked().is_some_and(is_appearing)
     }
 
     /// Whether a page has the whole screen.
@@ -580,6 +581,7 @@ impl Face {
                 self.meter.context_tokens = usage.total();
                 self.meter.cache_percent = Some(usage.cache_read_tokens * 100 / usage.input_tokens);
             }
+            Event::SessionStarted { session, .. } => self.history.name_session(session.as_str()),
             Event::Todo { items, .. } => self.todos.clone_from(items),
             Event::TurnStarted { model, policy, .. } => {
                 if let Some(facts) = &mut self.facts {

@@ -57,6 +57,8 @@ impl Scope {
 pub struct History {
     session: String,
     folder: String,
+    /// Whether the newest entry was sent before the session had an id.
+    is_unnamed: bool,
     /// Oldest first.
     entries: Vec<Entry>,
     walk: Option<Walk>,
@@ -97,8 +99,19 @@ impl History {
 
     /// Names the session that is open, once it is known or when it changes.
     pub fn set_session(&mut self, session: &str) {
+        // A session that begins has no id at first.
+        self.is_unnamed &= session.is_empty() && self.session.is_empty();
         session.clone_into(&mut self.session);
         self.walk = None;
+    }
+
+    /// Gives the open session its id. The prompt that began it belongs to it.
+    pub fn name_session(&mut self, id: &str) {
+        let is_first = self.session.is_empty() && self.is_unnamed;
+        if let Some(last) = self.entries.last_mut().filter(|_| is_first) {
+            id.clone_into(&mut last.session);
+        }
+        self.set_session(id);
     }
 
     /// Names the folder, once it is known or when it changes.
@@ -118,6 +131,7 @@ impl History {
         }
         let entry = Entry { text: text.to_owned(), pastes, session, folder, time_ms };
         self.entries.push(entry.clone());
+        self.is_unnamed = entry.session.is_empty();
         self.forget_oldest();
         Some(entry)
     }
@@ -188,7 +202,8 @@ impl History {
     fn newest_first(&self, scope: Scope, wanted: impl Fn(&Entry) -> bool) -> Vec<usize> {
         let mut seen = HashSet::new();
         let of_scope = |entry: &Entry| match scope {
-            Scope::Session => entry.session == self.session,
+            // Older entries have the beginning of the id.
+            Scope::Session => !entry.session.is_empty() && self.session.starts_with(&entry.session),
             Scope::Folder => entry.folder == self.folder,
             Scope::All => true,
         };

@@ -20,6 +20,8 @@ pub struct Spoken {
     pub lines: Vec<String>,
     /// What is being typed.
     pub typed: String,
+    /// Whether more lines are about to come: where nothing is typed, nobody waits for that.
+    pub goes_on: bool,
 }
 
 /// What was written so far, as far as it matters for what comes.
@@ -35,6 +37,11 @@ impl Linear {
     pub fn draw(&mut self, spoken: &Spoken) -> String {
         let mut out = String::new();
         let typed = text::clean(&spoken.typed).replace('\n', " ");
+        if spoken.goes_on && typed.is_empty() && (!self.has_prompt || !spoken.lines.is_empty()) {
+            out.push_str(&self.end());
+            out.extend(spoken.lines.iter().map(|line| text::clean(line) + "\r\n"));
+            return out;
+        }
         if spoken.lines.is_empty() && self.has_prompt {
             if let Some(more) = typed.strip_prefix(self.typed.as_str()) {
                 out.push_str(more);
@@ -82,7 +89,8 @@ pub(crate) fn heard(row: &Line<'_>) -> Option<String> {
         ("│ ", ""),
     ];
     let whole = row.to_string();
-    let is_frame = |char: char| matches!(char, '\u{2500}'..='\u{257f}' | '▓' | '░');
+    // Frames and bars.
+    let is_frame = |char: char| matches!(char, '\u{2500}'..='\u{259f}');
     let bare = whole.trim_start();
     let words = match SIGNS.iter().find_map(|(sign, word)| Some(format!("{word}{}", bare.strip_prefix(sign)?))) {
         Some(words) => words,
@@ -96,12 +104,44 @@ pub(crate) fn heard(row: &Line<'_>) -> Option<String> {
     (!words.is_empty()).then(|| format!("{}{words}", " ".repeat(indent)))
 }
 
+/// A line of a page without what is drawn in it; `None` where nothing else stands there.
+pub(crate) fn without_pictures(line: &str) -> Option<String> {
+    let is_drawn = |char: char| matches!(char, '\u{2580}'..='\u{259f}' | '▣' | '◈' | '■' | '▤' | '▥' | '▦' | '◪');
+    if !line.contains(is_drawn) {
+        return Some(line.to_owned());
+    }
+    let words = line.split(|char: char| char.is_whitespace() || is_drawn(char)).filter(|word| !word.is_empty());
+    let words = words.collect::<Vec<_>>().join(" ");
+    words.contains(char::is_alphanumeric).then_some(words)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn spoken(lines: &[&str], typed: &str) -> Spoken {
-        Spoken { lines: lines.iter().map(ToString::to_string).collect(), typed: typed.to_owned() }
+        let lines = lines.iter().map(ToString::to_string).collect();
+        Spoken { lines, typed: typed.to_owned(), goes_on: false }
+    }
+
+    #[test]
+    fn nothing_stands_between_the_lines_of_an_answer_that_streams() {
+        let mut linear = Linear::default();
+        let mut all = linear.draw(&spoken(&["Ready."], ""));
+        for (lines, typed, goes_on) in [
+            (&["You: go"][..], "", true),
+            (&["def a():"], "", true),
+            (&[], "", true),
+            (&["    return 1"], "", true),
+            (&[], "wait", true),
+            (&["More."], "wait", true),
+            (&["Ready."], "", false),
+        ] {
+            all.push_str(&linear.draw(&Spoken { goes_on, ..spoken(lines, typed) }));
+        }
+        let expected =
+            "Ready.\r\n> \r\nYou: go\r\ndef a():\r\n    return 1\r\n> wait\r\nMore.\r\n> wait\r\nReady.\r\n> ";
+        assert_eq!(all, expected);
     }
 
     #[test]
@@ -133,6 +173,15 @@ mod tests {
     }
 
     #[test]
+    fn bars_and_grids_of_a_page_are_left_out_and_their_numbers_are_not() {
+        let heard = |line: &str| without_pictures(line);
+        assert_eq!(heard("  turn 1  $0.0100  ████████  fix it").as_deref(), Some("turn 1 $0.0100 fix it"));
+        assert_eq!(heard("  ■ your words       41   2 %").as_deref(), Some("your words 41 2 %"));
+        assert_eq!(heard("  ▣ ▣ ■ · ×"), None);
+        assert_eq!(heard("  a  table   stays").as_deref(), Some("  a  table   stays"));
+    }
+
+    #[test]
     fn signs_are_words_and_frames_are_left_out() {
         let heard = |row: &str| heard(&Line::raw(row.to_owned()));
         assert_eq!(heard("● bash cargo test (exit 0)").as_deref(), Some("Done: bash cargo test (exit 0)"));
@@ -140,6 +189,7 @@ mod tests {
         assert_eq!(heard("╭ Run this command?").as_deref(), Some("Run this command?"));
         assert_eq!(heard("│ a │ b │").as_deref(), Some("a b"));
         assert_eq!(heard("────────"), None);
+        assert_eq!(heard("  turn 1  $0.0100  ██████▌ fix it").as_deref(), Some("turn 1 $0.0100 fix it"));
         assert_eq!(heard("    indented").as_deref(), Some("    indented"));
     }
 }

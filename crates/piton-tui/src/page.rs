@@ -97,7 +97,8 @@ impl Page {
 
     /// All of it, as lines.
     pub(crate) fn spoken(&self) -> impl Iterator<Item = String> {
-        std::iter::once(format!("{}:", self.title)).chain(self.lines.iter().map(ToString::to_string))
+        let lines = self.lines.iter().filter_map(|line| crate::linear::without_pictures(&line.to_string()));
+        std::iter::once(format!("{}:", self.title)).chain(lines)
     }
 
     pub(crate) fn go(&mut self, by: isize) {

@@ -219,9 +219,7 @@ impl Asked {
 
     /// The command, or what else is one text in the input, is changed before it runs.
     fn edit(&mut self, input: Option<&Value>) -> Pressed {
-        const FIELDS: [&str; 3] = ["command", "url", "content"];
-        let field = FIELDS.into_iter().find_map(|field| Some((field, input?.get(field)?.as_str()?)));
-        let (Some((field, now)), Some(input)) = (field, input) else { return Pressed::Taken };
+        let (Some((field, now)), Some(input)) = (input.and_then(editable), input) else { return Pressed::Not };
         let now = now.to_owned();
         self.begin(Typed::Field(field, input.clone()), &now)
     }
@@ -241,13 +239,14 @@ impl Asked {
     }
 
     /// Its rows, so many at most, and where the cursor stands in them while something is typed for it. `others`: how many
-    /// wait behind it.
+    /// wait behind it. `input`: what the call would run with.
     pub(crate) fn rows(
         &self,
         columns: usize,
         most: usize,
         theme: &Theme,
         others: usize,
+        input: Option<&Value>,
     ) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
         let Some(question) = self.wanted.question() else { return (Vec::new(), None) };
         let within = columns.saturating_sub(2).max(1);
@@ -281,7 +280,7 @@ impl Asked {
             let offered = match self.asking() {
                 Some(asking) => asking.offered(theme),
                 None if self.how_long => how_long(question, theme),
-                None => choices(question, theme),
+                None => choices(question, input.and_then(editable).is_some(), theme),
             };
             rows.extend(text::wrap(&offered, within, 2).into_iter().map(|row| framed("│ ", row, theme)));
         }
@@ -301,6 +300,12 @@ impl Asked {
     }
 }
 
+/// The text of an input that can be changed before it runs, with the name of its field.
+fn editable(input: &Value) -> Option<(&'static str, &str)> {
+    const FIELDS: [&str; 3] = ["command", "url", "content"];
+    FIELDS.into_iter().find_map(|field| Some((field, input.get(field)?.as_str()?)))
+}
+
 fn framed(frame: &'static str, row: Line<'static>, theme: &Theme) -> Line<'static> {
     let mut spans = vec![Span::styled(frame, theme.warn)];
     spans.extend(row.spans);
@@ -318,13 +323,13 @@ fn first_choices(question: &Question) -> impl Iterator<Item = &Choice> {
 }
 
 /// `y yes   a always bash(git push *)   e edit   n no`.
-fn choices(question: &Question, theme: &Theme) -> Line<'static> {
+fn choices(question: &Question, is_editable: bool, theme: &Theme) -> Line<'static> {
     let mut spans = Vec::new();
     for choice in first_choices(question) {
         let is_always = choice.decision == Decision::ApproveForSession && !choice.grants.is_empty();
         let rules = || choice.grants.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let label = if is_always && lasts(question) { rules() } else { choice.label.clone() };
-        if choice.decision == Decision::Deny(None) {
+        if choice.decision == Decision::Deny(None) && is_editable {
             offer("e", "edit", "", theme, &mut spans);
         }
         let key: String = choice.name.chars().take(1).collect();

@@ -90,12 +90,22 @@ pub struct Signals {
     told: Option<Standing>,
     /// Since when it works without a pause.
     working_ms: Option<u64>,
+    /// Since when a question waits that no notice was given of.
+    asking_ms: Option<u64>,
 }
 
 impl Signals {
     /// A terminal that was told nothing yet.
     pub fn new(wishes: Wishes) -> Self {
-        Self { wishes, words: Words::None, shows_progress: false, is_focused: true, told: None, working_ms: None }
+        Self {
+            wishes,
+            words: Words::None,
+            shows_progress: false,
+            is_focused: true,
+            told: None,
+            working_ms: None,
+            asking_ms: None,
+        }
     }
 
     /// The terminal has said its name and version.
@@ -123,7 +133,7 @@ impl Signals {
     /// The bytes by which the terminal learns what is different; none where nothing is.
     pub fn tell(&mut self, standing: &Standing, now_ms: u64) -> String {
         if self.told.as_ref() == Some(standing) {
-            return String::new();
+            return self.remind(standing, now_ms);
         }
         let mut bytes = String::new();
         let before = self.told.replace(standing.clone());
@@ -135,7 +145,7 @@ impl Signals {
         }
         let doing = |standing: &Option<Standing>| standing.as_ref().map(|standing| standing.doing.clone());
         if doing(&before).as_ref() == Some(&standing.doing) {
-            return bytes;
+            return bytes + &self.remind(standing, now_ms);
         }
         if self.wishes.progress && self.shows_progress {
             bytes.push_str(match standing.doing {
@@ -146,15 +156,28 @@ impl Signals {
         }
         let worked_ms = match standing.doing {
             Doing::Works => {
+                self.asking_ms = None;
                 self.working_ms.get_or_insert(now_ms);
                 return bytes;
             }
             Doing::Rests | Doing::Asks(_) => self.working_ms.take().map_or(0, |since| now_ms.saturating_sub(since)),
         };
-        if !self.is_focused && worked_ms >= self.wishes.notice_after_ms {
+        let is_told = !self.is_focused && worked_ms >= self.wishes.notice_after_ms;
+        self.asking_ms = (matches!(standing.doing, Doing::Asks(_)) && !is_told).then_some(now_ms);
+        if is_told {
             bytes.push_str(&self.notice(standing));
         }
         bytes
+    }
+
+    /// A notice of a question that has waited for a while, while nobody looked.
+    fn remind(&mut self, standing: &Standing, now_ms: u64) -> String {
+        let is_late = |since: &u64| now_ms.saturating_sub(*since) >= self.wishes.notice_after_ms;
+        if self.is_focused || !self.asking_ms.as_ref().is_some_and(is_late) {
+            return String::new();
+        }
+        self.asking_ms = None;
+        self.notice(standing)
     }
 
     fn notice(&self, standing: &Standing) -> String {
@@ -260,6 +283,26 @@ mod tests {
             let notice = "\x1b]777;notify;piton;is done: fix the test\x1b\\";
             assert_eq!(bytes.contains(notice), expected, "{focused} {took_ms}");
         }
+    }
+
+    #[test]
+    fn a_question_that_waits_while_nobody_looks_is_told_of_once() {
+        let mut signals = signals("foot(1.2)");
+        let asks = standing(Doing::Asks("May it?".to_owned()));
+        let is_told = |bytes: String| bytes.contains("\x1b]777;notify;piton;asks: May it?\x1b\\");
+        signals.tell(&standing(Doing::Works), 0);
+        // It came after a moment of work, while somebody looked.
+        assert!(!is_told(signals.tell(&asks, 2_000)));
+        assert!(!is_told(signals.tell(&asks, 60_000)), "somebody looks");
+        signals.focus(false);
+        assert!(is_told(signals.tell(&asks, 60_001)));
+        assert!(!is_told(signals.tell(&asks, 99_000)), "once is enough");
+        signals.tell(&standing(Doing::Works), 100_000);
+        assert!(!is_told(signals.tell(&asks, 101_000)) && !is_told(signals.tell(&asks, 110_999)));
+        assert!(is_told(signals.tell(&asks, 111_000)), "another question");
+        signals.tell(&standing(Doing::Works), 200_000);
+        assert!(is_told(signals.tell(&asks, 300_000)), "after long work, at once");
+        assert!(!is_told(signals.tell(&asks, 400_000)));
     }
 
     #[test]

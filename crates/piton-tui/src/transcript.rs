@@ -11,7 +11,7 @@ use piton_core::call::{CallKind, Status};
 use piton_core::client::Published;
 use piton_core::event::{Delivery, Subject};
 use piton_core::ids::CallId;
-use piton_core::story::{Block, BlockId, Body, Caller, Change, Field, Story, WordsState};
+use piton_core::story::{Block, BlockId, Body, CallStage, Caller, Change, Field, Story, WordsState};
 use ratatui_core::text::Line;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -103,6 +103,12 @@ impl Transcript {
         self.story.set_cost(cost_micros);
     }
 
+    /// The newest of the model's calls that run.
+    pub(crate) fn running(&self) -> Option<&Arc<Block>> {
+        let runs = |block: &&Arc<Block>| matches!(&block.body, Body::Call(call) if matches!(call.stage, CallStage::Running(_)));
+        self.story.blocks().rev().find(runs).filter(|_| !self.is_interrupted)
+    }
+
     /// The newest call that is settled, or the message behind it, if that is long.
     pub(crate) fn last_folded(&self) -> Option<&Arc<Block>> {
         self.last_folded.as_ref()
@@ -181,8 +187,15 @@ impl Transcript {
         if !std::mem::take(&mut self.catches_up) {
             return;
         }
-        let turns = self.story.session().turns;
-        let is_old = |block: &&Arc<Block>| block.turn + TURNS_SHOWN <= turns;
+        let first = (self.story.session().turns + 1).saturating_sub(TURNS_SHOWN);
+        let is_first = |block: &&Arc<Block>| matches!(block.body, Body::Turn { turn, .. } if turn == first);
+        let begun = self.story.blocks().find(is_first).map(|block| block.seq);
+        // A prompt is counted to the turn before the one that reads it.
+        let is_read_later = |block: &Block| match block.body {
+            Body::User { waiting, .. } => waiting || begun.is_some_and(|begun| block.changed_seq >= begun),
+            _ => false,
+        };
+        let is_old = |block: &&Arc<Block>| block.turn < first && !is_read_later(block);
         let old: Vec<BlockId> = self.story.blocks().filter(is_old).map(|block| block.id.clone()).collect();
         self.done.extend(old);
         let open: Vec<Arc<Block>> =
@@ -315,9 +328,9 @@ impl Transcript {
     }
 
     /// What the call that is asked about would run with.
-    pub(crate) fn input_of(&self, subject: &Subject) -> Option<Value> {
+    pub(crate) fn input_of(&self, subject: &Subject) -> Option<&Value> {
         match subject {
-            Subject::Call(call) | Subject::GoOn(call) => self.story.call(call)?.input.value().cloned(),
+            Subject::Call(call) | Subject::GoOn(call) => self.story.call(call)?.input.value(),
             // Of a host there is nothing to change; a subagent's is on record where it is asked.
             Subject::Host { .. } | Subject::Child { .. } | Subject::Elicited { .. } => None,
         }

@@ -19,7 +19,7 @@ use piton_core::client::{Scope as RewindScope, When};
 use piton_core::event::Subject;
 use piton_core::permission::PermissionMode;
 use piton_core::server_tool;
-use piton_core::story::{Block, Body, CallBlock};
+use piton_core::story::{Block, Body, CallBlock, CallStage};
 use piton_core::tokens::Family;
 use ratatui_core::text::Line;
 
@@ -40,7 +40,11 @@ impl Face {
         {
             return effects;
         }
-        match self.keys.action(Context::Prompt, key) {
+        let action = self.keys.action(Context::Prompt, key);
+        // Two presses belong together only if no other key comes between them.
+        self.escape_ms = self.escape_ms.filter(|_| action == Some(Action::Escape));
+        self.leave_ms = self.leave_ms.filter(|_| action == Some(Action::Interrupt));
+        match action {
             Some(Action::Suspend) => return vec![Effect::Suspend],
             Some(Action::Redraw) => return vec![Effect::Redraw],
             _ => {}
@@ -68,8 +72,7 @@ impl Face {
         if let Some(effects) = self.press_question(key, idle_ms) {
             return effects;
         }
-        let Some(action) = self.keys.action(Context::Prompt, key) else { return Vec::new() };
-        self.press_prompt(action)
+        action.map(|action| self.press_prompt(action)).unwrap_or_default()
     }
 
     fn press_page(&mut self, key: KeyEvent) -> Vec<Effect> {
@@ -294,7 +297,7 @@ impl Face {
         let now_ms = self.now_ms;
         // Who writes a prompt and thinks for a moment means the prompt.
         let idle_ms = if self.prompt.is_empty() { idle_ms } else { idle_ms.saturating_sub(THOUGHT_MS) };
-        let input = self.asked().and_then(|asked| self.transcript.input_of(&asked.wanted().subject));
+        let input = self.asked().and_then(|asked| self.transcript.input_of(&asked.wanted().subject)).cloned();
         let asked = self.questions.iter_mut().find(|asked| !asked.is_answered())?;
         if let Some(prompt) = asked.typing() {
             return Some(match self.keys.action(Context::Prompt, key) {
@@ -373,7 +376,11 @@ impl Face {
             Action::TakeBack => return self.take_back(),
             Action::PageUp => return vec![Effect::Scroll(1)],
             Action::PageDown => return vec![Effect::Scroll(-1)],
-            Action::HistorySearch if self.prompt.apply(&action) == Handled::No => self.search_history(),
+            Action::HistorySearch if self.prompt.apply(&action) == Handled::No => {
+                let is_empty = self.history.search("", Scope::Session).is_empty();
+                self.scope = if is_empty { Scope::Folder } else { Scope::Session };
+                self.search_history();
+            }
             Action::HistorySearch => {}
             action => match self.prompt.apply(&action) {
                 Handled::Submit => return self.submit(action == Action::FollowUp),
@@ -391,6 +398,7 @@ impl Face {
         if let Some(call) = &self.typed_into {
             return vec![Effect::Type(call.clone(), text.replace("\r\n", "\r").replace('\n', "\r"))];
         }
+        (self.escape_ms, self.leave_ms) = (None, None);
         if let Some(picker) = &mut self.picker {
             picker.pasted(text);
             return Vec::new();
@@ -510,14 +518,17 @@ impl Face {
         vec![Effect::Mode(next)]
     }
 
-    /// The last call or long message whole; it is shown already: the whole session.
+    /// The running call, or else the last call or long message, in full.
     fn details(&mut self) {
-        let Some(block) = self.transcript.last_folded() else {
+        let Some(block) = self.transcript.running().or(self.transcript.last_folded()) else {
             self.hint = Some("no call yet".to_owned());
             return;
         };
         let (what, lines) = match &block.body {
-            Body::Call(call) => ("the last call", call_page(block, call, self.size.0, &self.theme)),
+            Body::Call(call) if call.outcome().is_none() => {
+                ("the running call, as of now", call_page(block, call, self.size.0, &self.theme, self.now_ms))
+            }
+            Body::Call(call) => ("the last call", call_page(block, call, self.size.0, &self.theme, self.now_ms)),
             _ => (
                 "your message",
                 Sketch { columns: self.size.0, theme: &self.theme, folds: false, typed_into: None }.block(block),
@@ -578,7 +589,8 @@ impl Face {
         self.returned.clear();
         let sent = self.prompt.take();
         let kept = self.history.add(&sent.text, sent.pastes, self.now_ms);
-        let mut effects: Vec<Effect> = kept.map(Effect::Remember).into_iter().collect();
+        let kept = kept.map(Effect::Remember);
+        let mut effects = Vec::new();
         if let Some((name, words)) = commands::parse(&sent.text).filter(|_| sent.pictures.is_empty()) {
             effects.extend(self.obey(name, words));
         } else if let Some(command) = sent.text.strip_prefix('!') {
@@ -593,6 +605,10 @@ impl Face {
             let when = if is_follow_up { When::FollowUp } else { When::Steer };
             effects.push(Effect::Say { text: sent.text, pictures: sent.pictures, when });
         }
+        // The first words begin the session that they are kept with; a command may leave it.
+        let at =
+            if matches!(effects.first(), Some(Effect::Say { .. } | Effect::Shell { .. })) { effects.len() } else { 0 };
+        effects.splice(at..at, kept);
         effects
     }
 
@@ -816,16 +832,22 @@ fn written(input: &CallInput) -> String {
     }
 }
 
-/// All of a call: what it ran with and what came of it.
-fn call_page(block: &Block, call: &CallBlock, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// All of a call: what it runs with, and what came of it or what it has printed so far.
+fn call_page(block: &Block, call: &CallBlock, columns: usize, theme: &Theme, now_ms: u64) -> Vec<Line<'static>> {
     let sketch = Sketch { columns, theme, folds: false, typed_into: None };
-    let mut lines = sketch.block(block);
-    let CallBlock { input, .. } = call;
+    let CallBlock { input, stage, .. } = call;
+    let mut lines = match stage {
+        CallStage::Running(_) => sketch.live(block, '…', now_ms),
+        _ => sketch.block(block),
+    };
     lines.push(Line::default());
     lines.extend(crate::text::clean_lines(&written(input)).into_iter().map(|line| Line::styled(line, theme.dim)));
-    if let Some(outcome) = call.outcome() {
-        lines.push(Line::default());
-        lines.extend(crate::text::clean_lines(&outcome.text).into_iter().map(Line::from));
-    }
+    let printed = match stage {
+        CallStage::Settled(outcome) => &outcome.text,
+        CallStage::Running(output) => output,
+        CallStage::Writing(_) | CallStage::Ready => return lines,
+    };
+    lines.push(Line::default());
+    lines.extend(crate::text::clean_lines(printed).into_iter().map(Line::from));
     lines
 }

@@ -54,7 +54,8 @@ impl Face {
             (None, Some(picker)) => picker.filter().to_owned(),
             (None, None) => self.prompt.shown().to_owned(),
         };
-        Spoken { lines, typed }
+        let goes_on = self.is_busy() && self.asked().is_none() && self.picker.is_none();
+        Spoken { lines, typed, goes_on }
     }
 
     fn say_what_changed(&mut self, said: &mut Said, theme: &Theme, lines: &mut Vec<String>) {
@@ -92,7 +93,8 @@ impl Face {
         if asked.typed_words().is_some() {
             return "Type your words. Enter sends them, Escape takes you back.".to_owned();
         }
-        let (rows, _) = asked.rows(COLUMNS, ROWS, theme, self.questions.len() - 1);
+        let input = self.transcript.input_of(&asked.wanted().subject);
+        let (rows, _) = asked.rows(COLUMNS, ROWS, theme, self.questions.len() - 1, input);
         let rows: Vec<String> = rows.iter().filter_map(|row: &Line<'_>| heard(row)).collect();
         let (keys, about) = (rows.len().saturating_sub(2), &rows);
         let about = about.iter().enumerate().map(|(number, row)| match number {

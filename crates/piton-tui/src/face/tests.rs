@@ -1,6 +1,7 @@
 //! The face without a terminal: what keys come to, and what stands on the screen.
 
 mod golden;
+mod presses;
 
 use super::*;
 use crate::keys::Action;
@@ -166,8 +167,9 @@ fn always_is_asked_for_how_long_and_e_is_never_a_yes() {
     seat.tell(Input::Heard(Box::new(Published::Wanted(Wanted { subject, want }))));
     seat.waits(0);
     seat.waits(GUARD);
-    assert!(seat.screen().contains("y yes   a always bash   e edit   n no"), "{}", seat.screen());
+    assert!(seat.screen().contains("y yes   a always bash   n no"), "{}", seat.screen());
     assert_eq!(seat.key(KeyCode::Char('e')), [], "without a command on record there is nothing to edit");
+    seat.key(KeyCode::Backspace);
     seat.waits(GUARD);
     assert_eq!(seat.key(KeyCode::Char('a')), []);
     assert!(seat.screen().contains("s in this session   f in this folder, always   e everywhere"), "{}", seat.screen());
@@ -253,7 +255,7 @@ fn control_characters_of_a_command_are_there_to_be_seen() {
         =piton  fake/model · ~/w · sandbox workspace-write · mode ask
          ╭ Run this command?
          │ echo a\u{1b}[2K\u{202e}b
-         │ y yes   a always bash (in this session)   e edit   n no
+         │ y yes   a always bash (in this session)   n no
          ╰ Tab: no, and what to do instead · v all of it · Esc stop …
          ────────────────────────────────────────────────────────────
          ›
@@ -593,7 +595,7 @@ fn a_large_paste_is_folded_when_it_was_said_and_comes_back_as_a_chip() {
     seat.tell(Input::Paste(lines.clone()));
     assert!(seat.screen().contains("› explain [Paste 5,000 lines]"), "{}", seat.screen());
     let effects = seat.key(KeyCode::Enter);
-    let [Effect::Remember(entry), Effect::Say { text, .. }] = &effects[..] else { panic!("{effects:?}") };
+    let [Effect::Say { text, .. }, Effect::Remember(entry)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!((text, entry.pastes.len()), (&format!("explain {lines}"), 1));
     // Up gives the chip, changed or not, and so does what comes back out of the queue.
     seat.key(KeyCode::Up);
@@ -686,15 +688,23 @@ fn what_waits_stands_in_the_order_in_which_it_is_read_each_with_when() {
         ("m4", "and commit it", Delivery::FollowUp),
     ] {
         let (message, parts) = (MessageId::from(id), vec![Part::text(text)]);
-        told.record(Event::UserSpoke { message, parts, delivery, typed: None, allows: Vec::new() });
+        told.record(Event::UserSpoke {
+            message,
+            parts,
+            delivery,
+            typed: None,
+            allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
+        });
     }
     told.all.into_iter().for_each(|told| drop(seat.tell(Input::Heard(Box::new(told)))));
     let screen = seat.screen();
-    let rows: Vec<&str> = screen.lines().filter(|row| row.contains('↳')).collect();
+    let rows: Vec<&str> = screen.lines().map(str::trim_start).filter(|row| row.starts_with('↳')).collect();
     expect![[r#"
-           ↳ at the next step: use spaces
-           ↳ next turn: then the docs
-           ↳ in 2 turns: and commit it   Alt-↑ takes it back"#]]
+        ↳ at the next step: use spaces
+        ↳ next turn: then the docs
+        ↳ in 2 turns: and commit it   Alt-↑ takes it back"#]]
     .assert_eq(&rows.join("\n"));
     let last = Effect::Unqueue(Some(MessageId::from("m4")));
     assert_eq!(seat.tell(Input::Key(KeyEvent::new(KeyCode::Up, KeyModifiers::ALT))), [last]);

@@ -120,8 +120,7 @@ fn words(value: &Spanned<DeValue<'_>>) -> Option<Vec<String>> {
     value.get_ref().as_array()?.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
 }
 
-/// Puts the wishes in force. Of two for one key the first is granted; an action that is left without any key by this is
-/// named.
+/// Puts the wishes in force. Of two for one key the first is granted; an action that loses a key by this is named.
 fn apply(keys: &mut Keys, wishes: &[Wish<'_>], mistakes: &mut Vec<(usize, String)>) {
     let mut granted: Vec<(Context, &Chord, &Wish<'_>)> = Vec::new();
     for wish in wishes {
@@ -159,12 +158,12 @@ fn apply(keys: &mut Keys, wishes: &[Wish<'_>], mistakes: &mut Vec<(usize, String
         let left = keys.bound.iter().any(|other| other.context == one.context && other.action == one.action);
         let by = granted.iter().find(|(context, chord, _)| *context == one.context && **chord == one.chord);
         let name = table::ROWS.iter().find(|row| row.action == one.action).map_or("", |row| row.name);
-        if let (false, Some((context, chord, wish))) = (left, by) {
-            let what = format!(
-                "{chord} is now \"{}\", and \"{name}\" has no key left in the {}",
-                wish.row.name,
-                context.name()
-            );
+        if let Some((context, chord, wish)) = by {
+            let (is_now, context) = (wish.row.name, context.name());
+            let what = match left {
+                true => format!("{chord} is now \"{is_now}\", and no longer \"{name}\" in the {context}"),
+                false => format!("{chord} is now \"{is_now}\", and \"{name}\" has no key left in the {context}"),
+            };
             if !mistakes.contains(&(wish.line, what.clone())) {
                 mistakes.push((wish.line, what));
             }

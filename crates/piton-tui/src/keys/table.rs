@@ -65,7 +65,7 @@ actions! {
         ["Shift-Tab" "Shift-Tab" "" ""]
     Complete "complete" "Completes a name; in a question: adds a comment to the answer; in a list: next row"
         ["Tab" "Tab" "Tab" ""]
-    Details "details" "Shows the last call in full; again: the transcript"
+    Details "details" "Shows the running call, or else the last one, in full; again: the transcript"
         ["Ctrl-O" "Ctrl-O" "Ctrl-O" "Ctrl-O"]
     Panel "panel" "Shows or hides the panel with todos and agents"
         ["Ctrl-T" "Ctrl-T" "Ctrl-T" "Ctrl-T"]

@@ -173,6 +173,7 @@ redo = "Ctrl-R"
         line 4: "x" alone types a character; bind it with Ctrl or Alt; "panel" keeps its other keys, or its defaults
         line 5: "send" needs a key; "send" keeps its other keys, or its defaults
         line 6: "yank" takes a key or a list of keys, such as ["Ctrl-X", "F5"]
+        line 7: Ctrl-K is now "undo", and no longer "up" in the list
         line 7: Ctrl-K is now "undo", and "kill-to-end" has no key left in the prompt
         line 8: in the prompt Ctrl-K is "undo" already (line 7), so it is not "transpose"
         line 9: "list" is a table: [list]

@@ -264,7 +264,8 @@ impl Escape {
         let env = Arc::new([("PATH".into(), "/usr/bin:/bin".into())].into());
         let links = Links::default();
         let firewall = piton_core::secrets::Firewall::off();
-        let look = Look { workspace: self.workspace.clone(), files, is_confined: false, env, links, firewall };
+        let machine = Arc::clone(&files);
+        let look = Look { workspace: self.workspace.clone(), files, machine, is_confined: false, env, links, firewall };
         let tools = ToolSet::builtin();
         let planned = match tool {
             "bash" => Bash.plan(input, &look).ok()?.planned,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const WIDTHS: [usize; 4] = [40, 80, 120, 200];
 const ROWS: usize = 24;
 
-fn called(told: &mut Told, step: u32, calls: &[(&str, Value)]) {
+pub(super) fn called(told: &mut Told, step: u32, calls: &[(&str, Value)]) {
     let parts = calls.iter().enumerate().map(|(number, (name, input))| {
         Part::ToolCall(ToolCall {
             id: CallId(format!("c{step}_{number}")),
@@ -33,7 +33,7 @@ fn called(told: &mut Told, step: u32, calls: &[(&str, Value)]) {
     }
 }
 
-fn settled(told: &mut Told, call: &str, outcome: Outcome) {
+pub(super) fn settled(told: &mut Told, call: &str, outcome: Outcome) {
     told.record(Event::CallSettled { call: CallId::from(call), outcome });
 }
 
@@ -126,7 +126,7 @@ fn stream(told: &mut Told, text: &str) {
     told.all.push(Published::Live(Arc::new(Live::ModelDelta { step: 3, attempt: 1, delta })));
 }
 
-fn hear(seat: &mut Seat, told: Told) {
+pub(super) fn hear(seat: &mut Seat, told: Told) {
     seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
     for told in told.all {
         seat.tell(Input::Heard(Box::new(told)));
