@@ -2,7 +2,7 @@
 
 use crate::failure::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use piton_core::permission::{Action, PermissionMode, Rule};
 use piton_core::policy::SandboxMode;
 use piton_engine::config::layers::{Flag, Value};
@@ -293,15 +293,8 @@ pub(crate) struct SettingFlags {
     /// Sampling temperature, 0 to 2
     #[arg(long, value_name = "T", value_parser = temperature, help_heading = MODEL)]
     pub(crate) temperature: Option<f64>,
-    /// Run what this rule covers without asking (repeatable): `edit`, `bash(git status *)`, `Read(/etc/**)`, or `*` for every tool
-    #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
-    pub(crate) allow: Vec<String>,
-    /// Ask before running what this rule covers, whatever else is allowed (repeatable)
-    #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
-    pub(crate) ask: Vec<String>,
-    /// Never run what this rule covers (repeatable)
-    #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
-    pub(crate) deny: Vec<String>,
+    #[command(flatten)]
+    rules: RuleFlags,
     /// What commands can reach: `workspace-write` (read the system, change the workspace; no network), `read-only` (the same
     /// without changes) or `off` (no sandbox: your full rights). See docs/sandbox.md
     #[arg(long, value_name = "MODE", value_parser = SandboxMode::WORDS, help_heading = PERMISSIONS)]
@@ -339,19 +332,64 @@ pub(crate) struct SettingFlags {
     pub(crate) check: Vec<String>,
 }
 
+/// The rules of the command line, in the order in which they stand there: among equals the later one counts.
+#[derive(Debug, Clone, Default)]
+struct RuleFlags(Vec<Flag>);
+
+/// The grammar of the flags that give them. Its fields are never read: they have lost their order.
+#[derive(Args)]
+struct RuleGrammar {
+    /// Run what this rule covers without asking (repeatable): `edit`, `bash(git status *)`, `Read(/etc/**)`, or `*` for every tool
+    #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
+    allow: Vec<String>,
+    /// Ask before running what this rule covers, whatever else is allowed (repeatable)
+    #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
+    ask: Vec<String>,
+    /// Never run what this rule covers (repeatable)
+    #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
+    deny: Vec<String>,
+}
+
+impl Args for RuleFlags {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        RuleGrammar::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        RuleGrammar::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for RuleFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> clap::error::Result<Self> {
+        let flags =
+            [("allow", "--allow", Action::Allow), ("ask", "--ask", Action::Ask), ("deny", "--deny", Action::Deny)];
+        let mut rules: Vec<(usize, Flag)> = Vec::new();
+        for (id, flag, action) in flags {
+            let places = matches.indices_of(id).into_iter().flatten();
+            let tools = matches.get_many::<String>(id).into_iter().flatten().cloned();
+            rules.extend(places.zip(tools.map(|tool| Flag::Rule { flag, tool, action })));
+        }
+        rules.sort_by_key(|(place, _)| *place);
+        Ok(Self(rules.into_iter().map(|(_, flag)| flag).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> clap::error::Result<()> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 impl SettingFlags {
     /// What they set, in the order in which they win.
     pub(crate) fn layers(&self) -> Vec<Flag> {
         let key = |flag, key: &'static [&'static str], value| Flag::Key { flag, key, value };
-        let rule = |flag, action| move |tool: &String| Flag::Rule { flag, tool: tool.clone(), action };
         let number = |number: u64| Value::from(i64::try_from(number).unwrap_or(i64::MAX));
         let item = |flag, key: &'static [&'static str]| {
             move |item: &String| Flag::Item { flag, key, value: Value::from(item.as_str()) }
         };
         let mut flags: Vec<Flag> = self.set.iter().cloned().map(Flag::Set).collect();
-        flags.extend(self.allow.iter().map(rule("--allow", Action::Allow)));
-        flags.extend(self.ask.iter().map(rule("--ask", Action::Ask)));
-        flags.extend(self.deny.iter().map(rule("--deny", Action::Deny)));
+        flags.extend(self.rules.0.iter().cloned());
         let word = |word: &String| Value::from(word.as_str());
         let keys = [
             self.model.as_ref().map(|model| key("--model", &["model"], word(model))),

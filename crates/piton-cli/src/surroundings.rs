@@ -1,7 +1,8 @@
 //! Everything that is read from outside the command line: environment, home, working folder, terminal, date.
 
-use crate::failure::{Context, Result, ensure};
+use crate::failure::{Context, Result, bail, ensure};
 use piton_engine::assemble::Machine;
+use piton_tools::runner::is_in_a_call;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -37,6 +38,16 @@ pub(crate) struct Surroundings {
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 impl Surroundings {
+    /// Fails where a command of a session runs this: the model would say for itself what it is trusted with.
+    pub(crate) fn only_by_a_person(&self) -> Result<()> {
+        if is_in_a_call(&self.machine.data_dir) {
+            bail!(
+                "a command of a session changes neither Piton's configuration nor what it trusts: run this in a terminal of your own"
+            );
+        }
+        Ok(())
+    }
+
     /// Reads them once.
     pub(crate) fn read() -> Result<Self> {
         let vars: BTreeMap<OsString, OsString> = std::env::vars_os().collect();

@@ -298,7 +298,7 @@ mod tests {
             panic!("it fits")
         };
         assert_eq!(why, Why::SessionCost);
-        assert!(detail.ends_with("and $0.0500 of $1.0000 is left in this session"), "{detail}");
+        assert!(detail.ends_with("; $0.0500 of $1.0000 is left in this session"), "{detail}");
         let Some(Short { why, detail }) = budget.spent(&spent(1_000_000)) else { panic!("it is spent") };
         assert_eq!((why, detail.as_str()), (Why::SessionCost, "$1.0000 of $1.0000 spent in this session"));
     }

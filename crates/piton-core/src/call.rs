@@ -221,6 +221,9 @@ pub struct CommandPart {
     /// Code for an interpreter among its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Names that may be hosts, anywhere in the script; on the first command that changes something.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_reach: Vec<String>,
     /// Files that it writes because of its arguments, without redirections. A rule that allows the command allows these
     /// too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -254,6 +257,7 @@ impl CommandPart {
             risky: self.risky.clone(),
             unresolved: self.unresolved.clone(),
             code: self.code.clone(),
+            may_reach: self.may_reach.clone(),
         }
     }
 }
@@ -261,10 +265,21 @@ impl CommandPart {
 impl From<piton_shell::Part> for CommandPart {
     fn from(part: piton_shell::Part) -> Self {
         let is_harmless = part.effect == piton_shell::Effect::ChangesNothing;
-        let piton_shell::Part { words, names, through, unresolved, risky, code, own_writes, may_open, below, .. } =
-            part;
+        let piton_shell::Part { words, names, through, unresolved, risky, code, own_writes, may_open, .. } = part;
         let names = names.into_iter().filter(|name| words.first() != Some(name)).collect();
-        Self { words, names, through, unresolved, risky, is_harmless, code, writes: own_writes, may_open, below }
+        Self {
+            words,
+            names,
+            through,
+            unresolved,
+            risky,
+            is_harmless,
+            code,
+            may_reach: part.may_reach,
+            writes: own_writes,
+            may_open,
+            below: part.below,
+        }
     }
 }
 

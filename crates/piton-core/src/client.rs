@@ -96,6 +96,16 @@ pub enum Request {
         /// Whether to hide it from the model.
         #[serde(default)]
         keep_from_model: bool,
+        /// Whether it gets a terminal of its own, into which [`Request::Type`] types.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        terminal: bool,
+    },
+    /// Type into a running command that has a terminal: the user's own, or a `bash` call with `pty`. Answered when the command has it.
+    Type {
+        /// The call.
+        call: CallId,
+        /// The keys, as a terminal sends them.
+        keys: String,
     },
     /// Move running commands to the background: their calls are settled, the turn goes on. Answered at once; the journal
     /// records what happens.
@@ -381,6 +391,11 @@ pub enum Reply {
         call: CallId,
         /// Its outcome.
         outcome: Box<Outcome>,
+    },
+    /// The command has the keys.
+    Typed {
+        /// The call.
+        call: CallId,
     },
     /// These calls were asked to move their commands to the background.
     Leaving {

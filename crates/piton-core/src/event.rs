@@ -16,6 +16,7 @@ use crate::permission::Judged;
 use crate::policy::Policy;
 use crate::prompt::PromptContents;
 use crate::question::{Decision, Question};
+use crate::subtask::Subtask;
 use crate::todo::TodoItem;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -86,6 +87,12 @@ pub enum Event {
         /// What that command or skill allows until the end of the turn that reads the message, as rules.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         allows: Vec<String>,
+        /// Model, effort and agent of the turn that begins with the message, if its command asks for others than the session's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        for_turn: Option<Box<Configure>>,
+        /// The work that its command gives to a subagent, in place of words for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subtask: Option<Box<Subtask>>,
     },
     /// A queued message was taken back. No step has read it, and none will.
     MessageUnqueued {
@@ -106,6 +113,9 @@ pub enum Event {
         /// Tokens of context at which the conversation is compacted before a step; `None`: never automatically.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         compact_at_tokens: Option<u64>,
+        /// Whether model and rules are those of this turn alone, as the command asks that it begins with.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        this_turn_only: bool,
     },
     /// Another process continues an interrupted turn, by its own rules.
     TurnResumed {
@@ -116,6 +126,9 @@ pub enum Event {
         fallbacks: Vec<String>,
         /// The rules from here on. The wall clock of the budget starts again; what was spent stays spent.
         policy: Box<Policy>,
+        /// As in `turn_started`.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        this_turn_only: bool,
     },
     /// A step began: queued steering has joined the transcript, and the model is about to be called.
     StepStarted {
@@ -323,6 +336,9 @@ pub enum Event {
         /// The message that it is run for, whose template includes the output. The model reads it there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<MessageId>,
+        /// Whether it has a terminal of its own, into which the user can type.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        terminal: bool,
     },
     /// A background command or subagent has ended. Recorded once, by whichever process has the session when that becomes
     /// known.
@@ -601,8 +617,6 @@ pub enum GivenKind {
     PlanModeOver,
     /// MCP servers that came, went, or have other tools than the model was told.
     Servers,
-    /// A file that the model has read for the third time, and that has not changed.
-    ReadAgain,
     /// Skills and agents whose files have changed since the session was opened.
     EntriesChanged,
 }
@@ -959,11 +973,13 @@ impl Event {
         match self {
             // A Piton that does not wait at these gates would go on without the hooks.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.gates.is_empty() => 4,
+            // It would go on with another model, or give a subagent's work to no one.
+            Self::UserSpoke { for_turn: Some(_), .. } | Self::UserSpoke { subtask: Some(_), .. } => 4,
             Self::Todo { .. } => 4,
             Self::ContextGiven { items }
                 if items.iter().any(|item| {
-                    use GivenKind::{EntriesChanged, PlanMode, PlanModeOver, ReadAgain, Servers, Todo};
-                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers | ReadAgain | EntriesChanged)
+                    use GivenKind::{EntriesChanged, PlanMode, PlanModeOver, Servers, Todo};
+                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers | EntriesChanged)
                 }) =>
             {
                 4

@@ -197,14 +197,17 @@ mod tests {
         assert_eq!(of_0_1_0, Some(policy(Gates::of([HookPoint::Stop]))));
         assert_eq!(text(&policy(Gates::default())).get("gates"), None);
         let policy = Box::new(policy(gates));
-        assert_eq!(Event::TurnResumed { model: "a/b".into(), fallbacks: vec![], policy }.since(), 4);
+        assert_eq!(
+            Event::TurnResumed { model: "a/b".into(), fallbacks: vec![], policy, this_turn_only: false }.since(),
+            4
+        );
     }
 
     #[test]
     fn a_turn_with_demands_is_not_for_a_piton_that_knows_of_none() {
         let resumed = |demands: Vec<Demand>| {
             let policy = Box::new(Policy { hooks: HookPolicy { demands, ..HookPolicy::default() }, ..Policy::piton() });
-            Event::TurnResumed { model: "a/b".into(), fallbacks: vec![], policy }
+            Event::TurnResumed { model: "a/b".into(), fallbacks: vec![], policy, this_turn_only: false }
         };
         assert_eq!(resumed(vec![]).since(), 1);
         let check = Demand::Check { command: "true".into(), timeout_ms: 1, rounds: 2 };

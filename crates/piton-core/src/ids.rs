@@ -56,6 +56,13 @@ id!(
     CallId
 );
 
+impl MessageId {
+    /// What a subagent is told by this call of this session: the same whenever it is told again, so that it is heard once.
+    pub fn of_call(session: &SessionId, call: &str) -> Self {
+        Self(format!("msg_{session}_{call}"))
+    }
+}
+
 /// A position in a session's journal. The first event is 1; there are no gaps.
 pub type Seq = u64;
 

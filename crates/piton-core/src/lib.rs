@@ -34,6 +34,7 @@ pub mod secrets;
 pub mod event;
 pub mod task;
 pub mod shell;
+pub mod subtask;
 pub mod turn;
 pub mod branch;
 pub mod changes;

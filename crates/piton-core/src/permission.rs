@@ -5,6 +5,7 @@
 //! writes, each host. For each part, the most specific matching rule of the user's voice decides. Other voices can only be
 //! stricter, except for parts that no rule of the user matches. If no rule matches a part, the mode decides ([`PermissionMode`]).
 
+mod files;
 mod pattern;
 mod rule;
 mod scope;
@@ -235,6 +236,10 @@ enum Class {
     Other,
     /// A host that no rule opens, for one of Piton's own tools.
     NewHost,
+    /// Writes elsewhere, by a tool of Piton's own that no sandbox holds.
+    WriteElsewhere,
+    /// Writes a lock file, by a tool of Piton's own.
+    Lock,
     /// Files that make something run later, or that something relies on: git's folder, Piton's own.
     Protected,
     /// Outside the sandbox.
@@ -294,21 +299,27 @@ impl Class {
                 if ask.reach.protects(ask.workspace, path) {
                     Self::Protected
                 } else if ask.is_below_workspace(path) {
-                    Self::Edit
+                    ask.edited(path)
                 } else {
                     Self::Other
                 }
             }
             Access::Read(path) if depth(path, never) > depth(path, read) => Self::Never,
             Access::Write(path) if depth(path, never) > 0 => Self::Never,
+            // `rm -rf ~/.config`, `tar xf x -C ~`: they lie in it.
+            Access::Write(path) if never.iter().any(|kept| Path::new(kept).starts_with(path)) => Self::Protected,
             Access::Read(path) => {
                 let is_known = read.is_empty() || depth(path, read) > 0 || ask.is_below_workspace(path);
                 if is_known { Self::Free } else { Self::ReadElsewhere }
             }
+            // Where reads are held to something, writes are.
+            Access::Write(path) if !ask.is_below_workspace(path) && !ask.has_commands() && !read.is_empty() => {
+                Self::WriteElsewhere
+            }
             Access::Write(path) if !ask.is_below_workspace(path) => Self::Other,
             Access::Write(path) if ask.is_protected(path) => Self::Protected,
             Access::Write(_) if ask.has_commands() => Self::Free,
-            Access::Write(_) => Self::Edit,
+            Access::Write(path) => ask.edited(path),
             Access::Command(part)
                 if !ask.is_of_confined_command() && part.may_open.iter().any(|path| depth(path, never) > 0) =>
             {
@@ -337,11 +348,11 @@ impl Class {
             (Self::Harmless, _) if is_confined => Want::Run,
             (_, Plan) => Want::Refuse,
             (Self::Protected | Self::Unconfined, Ask | AcceptEdits | Auto) => Want::AskEachTime,
-            (Self::ReadElsewhere | Self::NewHost, Ask | AcceptEdits | Auto) => Want::Ask,
+            (Self::ReadElsewhere | Self::WriteElsewhere | Self::NewHost, Ask | AcceptEdits | Auto) => Want::Ask,
             (_, Auto) | (Self::Edit, AcceptEdits) => Want::Run,
             (Self::Command | Self::Unknowable, AcceptEdits) if is_confined => Want::Run,
             (Self::Unknowable, Ask | AcceptEdits) => Want::AskEachTime,
-            (Self::Edit | Self::Harmless | Self::Command | Self::Other, Ask | AcceptEdits) => Want::Ask,
+            (Self::Edit | Self::Lock | Self::Harmless | Self::Command | Self::Other, Ask | AcceptEdits) => Want::Ask,
         }
     }
 
@@ -351,6 +362,8 @@ impl Class {
             Self::Free if is_confined => "as far as the sandbox lets it".to_owned(),
             Self::Free => "within what the session reaches".to_owned(),
             Self::ReadElsewhere => "it reads outside of the workspace".to_owned(),
+            Self::WriteElsewhere => "it writes outside of the workspace".to_owned(),
+            Self::Lock => format!("it changes a lock file, which package managers write; mode {mode}"),
             Self::Edit => format!("it changes a file of the workspace; mode {mode}"),
             Self::Harmless => format!("it changes nothing; {place}"),
             Self::Command => format!("a command, {place}; mode {mode}"),
@@ -704,8 +717,23 @@ impl<'a> Ask<'a> {
         Path::new(self.workspace).is_absolute() && below.is_ok_and(is_plain)
     }
 
-    /// Whether what git runs, or what a repository tells Piton, lies there.
+    /// What a change of a file in the workspace by one of Piton's own tools is.
+    fn edited(&self, path: &str) -> Class {
+        let below = path.strip_prefix(self.workspace).unwrap_or(path);
+        if files::is_of_ci(below) {
+            Class::Protected
+        } else if files::is_lock(path) {
+            Class::Lock
+        } else {
+            Class::Edit
+        }
+    }
+
+    /// Whether what git runs, what a repository tells Piton, or what the sandbox would protect lies there.
     fn is_protected(&self, path: &str) -> bool {
+        if self.reach.protects(self.workspace, path) {
+            return true;
+        }
         let is_own = |part: Component<'_>| match part {
             Component::Normal(name) => [".git", ".piton"].iter().any(|own| name.eq_ignore_ascii_case(own)),
             _ => false,

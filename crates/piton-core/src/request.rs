@@ -118,6 +118,8 @@ mod tests {
                 delivery: Delivery::Steer,
                 typed: None,
                 allows: Vec::new(),
+                for_turn: None,
+                subtask: None,
             },
             Event::TurnStarted {
                 turn: 1,
@@ -125,6 +127,7 @@ mod tests {
                 fallbacks: vec![],
                 policy: Box::new(crate::policy::Policy::piton()),
                 compact_at_tokens: None,
+                this_turn_only: false,
             },
             Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: Some("hm".into()) },
         ];

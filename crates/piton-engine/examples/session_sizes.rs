@@ -161,6 +161,8 @@ fn conversation(id: &SessionId, workspace: &str, steps: u32) -> Vec<Record> {
             delivery: Delivery::Steer,
             typed: None,
             allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
         },
         Event::TurnStarted {
             turn: 1,
@@ -168,6 +170,7 @@ fn conversation(id: &SessionId, workspace: &str, steps: u32) -> Vec<Record> {
             fallbacks: vec![],
             policy: Box::new(Policy { steps: StepPolicy { max: None, ..StepPolicy::default() }, ..Policy::piton() }),
             compact_at_tokens: None,
+            this_turn_only: false,
         },
     ];
     for step in 1..=steps {

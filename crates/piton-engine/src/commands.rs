@@ -2,7 +2,8 @@
 //!
 //! [`crate::settings::Settings::commands`] provides them; the driver expands one when a prompt names it.
 
-use crate::front_matter::{fields, line, list, located, word};
+use crate::directions::Directions;
+use crate::front_matter::{effort, fields, line, list, located, truth, word};
 use crate::spelling::did_you_mean;
 use crate::tool_names::allowed;
 use piton_core::call::Picture;
@@ -38,6 +39,18 @@ pub struct Expanded {
     pub pictures: Vec<Picture>,
     /// What it allows until the end of the turn that reads it, as rules.
     pub allows: Vec<String>,
+    /// How it is carried out.
+    pub directions: Directions,
+    /// Its file, if it has one.
+    pub file: PathBuf,
+}
+
+impl Expanded {
+    /// A prompt that allows nothing and is carried out like any other.
+    pub fn of(pieces: Vec<Piece>) -> Self {
+        let (pictures, allows) = (Vec::new(), Vec::new());
+        Self { pieces, pictures, allows, directions: Directions::default(), file: PathBuf::new() }
+    }
 }
 
 /// Why a command cannot be expanded.
@@ -117,6 +130,8 @@ pub struct Command {
     pub places: Places,
     /// What it allows until the end of its turn, as rules.
     pub allows: Vec<String>,
+    /// How it is carried out.
+    pub directions: Directions,
     /// The fields of its file that Piton ignores.
     pub unknown: Vec<String>,
     /// Its file.
@@ -161,6 +176,15 @@ impl Command {
                     }
                 }
             }
+            "model" => self.directions.model = Directions::model(word(field, value)?),
+            "effort" | "variant" => self.directions.effort = Some(effort(field, value)?),
+            "agent" => self.directions.agent = Some(word(field, value)?),
+            "subtask" => self.directions.subtask = Some(truth(field, value)?),
+            "context" => match word(field, value)?.as_str() {
+                "fork" => self.directions.subtask = Some(true),
+                "inline" => {}
+                other => return Err(format!("context: `{}` is none: fork, inline", line(other, HINT_CHARS))),
+            },
             other => self.unknown.push(line(other, HINT_CHARS)),
         }
         Ok(())
@@ -200,7 +224,12 @@ impl Command {
         if pieces.is_empty() {
             return Err(CommandError::Empty { file: self.file.clone() });
         }
-        Ok(Expanded { pieces, pictures: Vec::new(), allows: self.allows.clone() })
+        Ok(Expanded {
+            allows: self.allows.clone(),
+            directions: self.directions.clone(),
+            file: self.file.clone(),
+            ..Expanded::of(pieces)
+        })
     }
 
     /// Its name without the folders.

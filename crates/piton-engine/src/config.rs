@@ -533,8 +533,8 @@ pub struct ClaudeTable {
     /// `.claude/settings.json` where it is trusted.
     #[serde(default)]
     pub hooks: bool,
-    /// Whether the permission rules of its settings hold: of `~/.claude/settings.json` all of them, of the repository's those that
-    /// forbid or ask, trusted or not. They do where nothing is said.
+    /// Whether the permission rules of its settings hold: of the repository's those that forbid or ask, trusted or not; of
+    /// `~/.claude/settings.json` those, too, and with `true` those that allow. With `false` none does.
     pub permissions: Option<bool>,
     /// Whether the agents in its folders are read. They are where nothing is said, and so with what follows.
     pub agents: Option<bool>,

@@ -21,7 +21,6 @@ use piton_core::inquiry::planning;
 use piton_core::permission::PermissionMode;
 use piton_tools::executor::OutputSink;
 use piton_tools::host::{Delegate, Subordinates};
-use piton_tools::servers::joined::JoinedServers;
 use piton_tools::subagent::{NAME, OUTPUT, STOP};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -58,9 +57,9 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// The id of what it is told: the same whenever it is told again, so that it is heard once.
+    /// The id of what it is told.
     pub(crate) fn message(&self) -> MessageId {
-        MessageId(format!("msg_{}_{}", self.parent.session, self.call()))
+        MessageId::of_call(&self.parent.session, self.call())
     }
 
     /// The call that it answers.
@@ -174,12 +173,9 @@ pub(crate) fn settings(
     let of_agent = Settings { agent: Arc::new(agent.clone()), ..settings.clone() }.words_of_agent();
     let words = [base, SUBAGENT, &of_agent].into_iter().filter(|words| !words.is_empty());
     settings.system = words.collect::<Vec<_>>().join("\n\n").into();
-    // What its caller's agent has brought along ends with that.
-    settings.own_servers = settings.agent_parts.get(&agent.name).and_then(|parts| Some(parts.servers.as_ref()?()));
-    if let Some(own) = settings.own_servers.clone() {
-        let servers = JoinedServers::of(settings.tools.servers().cloned(), own);
-        settings.tools = settings.tools.with_servers(servers);
-    }
+    // What its caller's agent has brought along is the caller's to stop.
+    (settings.own_servers, settings.subagent) = (None, Some(agent.name.clone()));
+    settings.bring_servers();
     let offers_itself = agent.tools.as_ref().is_some_and(|tools| tools.iter().any(|tool| tool == NAME));
     if !may_call || !offers_itself {
         settings.tools = settings.tools.without(NAME).without(OUTPUT).without(STOP);
@@ -195,7 +191,6 @@ pub(crate) fn settings(
     // What the root's answer must come to is not asked of those who work for it.
     settings.hooks.retain(|hook| hook.demand().is_none());
     settings.titles = None;
-    settings.subagent = Some(agent.name.clone());
     (settings, note)
 }
 

@@ -25,6 +25,7 @@ mod asked;
 mod carried;
 mod commands;
 mod filling;
+mod for_turn;
 mod line;
 mod recorder;
 mod recovery;
@@ -276,7 +277,7 @@ impl Driver {
             self.askers.compacted(&Err(CompactError::Failed(STOPPED.to_owned())));
         }
         if !self.session.is_in_turn() {
-            let start = self.take_up_missing();
+            let start = self.start_to_stop();
             self.record_all(start.into_iter().flatten());
         }
         if self.session.is_in_turn() || self.session.shell().is_open() {
@@ -406,8 +407,15 @@ impl Driver {
     /// What was changed meanwhile holds from here on.
     fn settle_settings(&mut self) {
         let Some(settings) = self.next_settings.take() else { return self.offer_anew() };
+        self.go_by(settings);
+    }
+
+    /// Goes by these settings from here on, but for what a turn under way has begun with.
+    fn go_by(&mut self, settings: Settings) {
+        let before = self.services.settings.own_servers.clone();
         self.services.take(settings);
         self.memory.frames = Frames::of(&self.services.settings, &self.session);
+        self.leave_servers(before);
     }
 
     /// Offers the model what the permission mode offers by now.
@@ -448,7 +456,11 @@ impl Driver {
             if self.jobs.has(&job) || (matches!(job, Job::StartTurn) && self.stage == Stage::Closing) {
                 continue;
             }
-            match span.in_scope(|| take_up(&job, &mut self.context())) {
+            let step = match job {
+                Job::StartTurn => span.in_scope(|| self.start_turn()),
+                _ => span.in_scope(|| take_up(&job, &mut self.context())),
+            };
+            match step {
                 Step::Record(events) => return Some(events),
                 Step::Start(task) => self.jobs.put_ready(Key::Turn(job), task),
                 Step::Wait => {}
@@ -516,8 +528,7 @@ impl Driver {
         }
         let Self { recorder, services, session, memory, .. } = self;
         recorder.close(&services.bus, &session, services.world.now_ms()).await;
-        drop(memory.servers_watched);
-        servers::close(&services).await;
+        memory.servers_run.close(&services).await;
         services.bus.close(Closed::Left);
     }
 }

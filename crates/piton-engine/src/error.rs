@@ -150,6 +150,9 @@ pub enum ShellError {
     /// This session has no tool that runs commands.
     #[error("this session runs no commands: it has no bash")]
     NoShell,
+    /// It is over, or was started without a terminal.
+    #[error("this command runs no more, or has no terminal to type into")]
+    NoTerminal,
     /// Room is being made in the context.
     #[error("the context is being compacted; run the command when that is done")]
     Compacting,

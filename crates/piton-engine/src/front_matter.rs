@@ -1,6 +1,7 @@
 //! Front matter: the YAML between two lines `---` at the beginning of a Markdown file, by which agents, skills and commands say what
 //! they are. What the fields mean is known to whoever reads them.
 
+use piton_core::effort::Effort;
 use piton_core::hidden;
 use serde_json::{Map, Value};
 
@@ -9,6 +10,8 @@ const MOST_EVENTS: usize = 20_000;
 const MOST_ALIASES: usize = 100;
 /// What all aliases together may stand for.
 const MOST_REPLAYED: usize = 2_000;
+/// Characters of an effort in an error.
+const EFFORT_CHARS: usize = 64;
 
 /// The fields above the text; none where it has no front matter.
 pub fn fields(text: &str) -> Result<Map<String, Value>, String> {
@@ -91,6 +94,21 @@ pub fn word(field: &str, value: &Value) -> Result<String, String> {
         Value::Number(number) => Ok(number.to_string()),
         _ => Err(format!("{field}: a text is wanted")),
     }
+}
+
+/// Yes or no.
+pub fn truth(field: &str, value: &Value) -> Result<bool, String> {
+    match value {
+        Value::Bool(truth) => Ok(*truth),
+        Value::String(word) if word == "true" || word == "false" => Ok(word == "true"),
+        _ => Err(format!("{field}: true or false is wanted")),
+    }
+}
+
+/// How much a model thinks.
+pub fn effort(field: &str, value: &Value) -> Result<Effort, String> {
+    let said = word(field, value)?;
+    said.parse().map_err(|_| format!("effort: `{}` is none: {}", line(&said, EFFORT_CHARS), Effort::NAMES.join(", ")))
 }
 
 /// Several texts: as a list, or as one with commas or spaces.

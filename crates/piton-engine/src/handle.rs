@@ -388,7 +388,7 @@ impl Handle {
     /// Runs a command of the user's own, between turns or beside one, and returns its outcome. The model reads it with its
     /// next request, unless it is hidden from the model.
     pub async fn shell(&self, command: &str, keep_from_model: bool) -> Result<Outcome, EngineError> {
-        let request = Request::Shell { command: command.to_owned(), keep_from_model };
+        let request = Request::Shell { command: command.to_owned(), keep_from_model, terminal: false };
         match self.ask(request).next().await? {
             Reply::Ran { outcome, .. } => Ok(*outcome),
             _ => Err(EngineError::Closed),

@@ -47,3 +47,5 @@ pub mod export;
 pub mod otel;
 mod worktree;
 mod tool_names;
+pub mod directions;
+mod directed;

@@ -99,8 +99,7 @@ impl Engine {
         Ok(Tasks::of(&self.store().of_kinds(id, &["call_settled", "task_ended"]).await?))
     }
 
-    /// The sessions of its subagents that are there, and of theirs, each behind its caller. A fork only names those of the session
-    /// that it was made of, and has none of them.
+    /// The sessions of its subagents that are there, and of theirs, each behind its caller.
     pub async fn subagents(&self, id: &SessionId) -> Result<Vec<SessionId>, StoreError> {
         let mut family = vec![id.clone()];
         let mut at = 0;
@@ -397,6 +396,8 @@ mod tests {
                 delivery: Delivery::Steer,
                 typed: None,
                 allows: Vec::new(),
+                for_turn: None,
+                subtask: None,
             },
             Event::TurnStarted {
                 turn: 1,
@@ -404,6 +405,7 @@ mod tests {
                 fallbacks: vec![],
                 policy: Box::new(policy),
                 compact_at_tokens: None,
+                this_turn_only: false,
             },
             Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None },
             Event::replied(1, reply),

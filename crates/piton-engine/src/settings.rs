@@ -24,6 +24,7 @@ use piton_tools::after_edit::AfterEdit;
 use piton_tools::backend::{Backend, Local};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::servers::Servers;
+use piton_tools::servers::joined::JoinedServers;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::spawn::{Confined, Confinement};
 use piton_tools::subagent;
@@ -76,8 +77,8 @@ pub struct Settings {
     pub displaced: Displaced,
     /// The hooks and MCP servers that agents bring along.
     pub agent_parts: Arc<AgentParts>,
-    /// The MCP servers that the agent of this session brings along; they are among those of `tools`.
-    pub own_servers: Option<Arc<dyn Servers>>,
+    /// The MCP servers that the agent of this session brings along; they are among those of `tools`. The session finds them itself.
+    pub own_servers: Option<OwnServers>,
     /// The skills that the tool [`piton_tools::skill`] loads, if the model has it, and that a person can start.
     pub skills: Arc<Skills>,
     /// Which models change files with patches.
@@ -148,6 +149,17 @@ pub struct Displaced {
     pub models: Option<String>,
 }
 
+/// The MCP servers that an agent brings along, in force as long as it runs the session.
+#[derive(Debug, Clone)]
+pub struct OwnServers {
+    /// The agent.
+    pub agent: String,
+    /// Its servers.
+    pub servers: Arc<dyn Servers>,
+    /// The session's tools without those of these servers.
+    pub before: ToolSet,
+}
+
 /// The secrets that a session knows from its start. Values that look like secrets are found in any case.
 #[derive(Clone)]
 pub struct SecretSettings {
@@ -193,6 +205,11 @@ impl OpenedModels {
     /// This model, and nothing else that changes with it.
     pub fn only(model: Arc<dyn Model>) -> Self {
         Self { model, fallbacks: Vec::new(), system: None, env: None, retry: None, notices: Vec::new() }
+    }
+
+    /// Only the effort is another one: nothing else goes with them.
+    pub(crate) fn keep_surroundings(&mut self) {
+        (self.system, self.env, self.retry) = (None, None, None);
     }
 
     /// Their names: `a/x,b/y`.
@@ -375,6 +392,24 @@ impl Settings {
     pub(crate) fn plans(&self) -> bool {
         let is_reader = self.agent.mode == Some(PermissionMode::Plan) && self.agent.name != PLAN;
         self.policy.mode == PermissionMode::Plan && !is_reader && self.tools.get(planning::TOOL).is_some()
+    }
+
+    /// Has the MCP servers of its agent among its tools, and those of no other. Within a tokio runtime.
+    pub(crate) fn bring_servers(&mut self) {
+        let agent = self.subagent.as_ref().unwrap_or(&self.agent.name);
+        if self.own_servers.as_ref().is_some_and(|own| own.agent == *agent) {
+            return;
+        }
+        let open = self.agent_parts.get(agent).and_then(|parts| parts.servers.clone());
+        let agent = agent.clone();
+        if let Some(own) = self.own_servers.take() {
+            self.tools = own.before;
+        }
+        let Some(open) = open else { return };
+        let (servers, before) = (open(), self.tools.clone());
+        let joined = JoinedServers::of(before.servers().cloned(), Arc::clone(&servers));
+        self.tools = before.clone().with_servers(joined);
+        self.own_servers = Some(OwnServers { agent, servers, before });
     }
 
     /// The words of its agent, with those of the skills that this has from the beginning.

@@ -5,6 +5,7 @@ pub mod file;
 pub mod validate;
 
 use crate::commands::Expanded;
+use crate::directions::Directions;
 use crate::spelling::did_you_mean;
 use piton_core::effort::Effort;
 use piton_tools::skill::{self, Skills as SkillTool};
@@ -24,6 +25,8 @@ pub struct Skill {
     pub is_for_people: bool,
     /// Its argument hint, for people.
     pub argument_hint: Option<String>,
+    /// How it is carried out when a person starts it, unless it runs in a session of its own.
+    pub directions: Directions,
     /// The agent that runs it in a session of its own, if it runs that way.
     pub fork: Option<Fork>,
     /// Its license.
@@ -93,7 +96,12 @@ impl Skills {
     /// can start. Reads the skill's folder.
     pub fn prompt(&self, name: &str, words: &str) -> Option<Expanded> {
         let skill = self.get(name).filter(|skill| skill.is_for_people)?;
-        Some(Expanded { pieces: skill.given.pieces(words), pictures: Vec::new(), allows: skill.given.allows.clone() })
+        Some(Expanded {
+            allows: skill.given.allows.clone(),
+            directions: skill.directions.clone(),
+            file: skill.file.clone(),
+            ..Expanded::of(skill.given.pieces(words))
+        })
     }
 
     /// The skills of an agent whose file has these names, and the names that match no skill.

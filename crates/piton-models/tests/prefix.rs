@@ -228,6 +228,7 @@ impl Play {
                     fallbacks: vec![],
                     policy: Box::new(policy),
                     compact_at_tokens: None,
+                    this_turn_only: false,
                 });
             }
             Job::CallModel { step, attempt } => {
@@ -305,7 +306,15 @@ impl Play {
             parts.push(Part::Image { media_type: "image/png".into(), data: "QUJD".into() });
         }
         let delivery = if self.dice.bool() { Delivery::Steer } else { Delivery::FollowUp };
-        self.happen(Event::UserSpoke { message, parts, delivery, typed: None, allows: Vec::new() });
+        self.happen(Event::UserSpoke {
+            message,
+            parts,
+            delivery,
+            typed: None,
+            allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
+        });
     }
 
     fn cancel(&mut self) {
@@ -324,7 +333,12 @@ impl Play {
         self.session = State::fold(&log);
         if self.session.is_in_turn() {
             let policy = Box::new((**self.session.policy()).clone());
-            self.happen(Event::TurnResumed { model: "test/m".into(), fallbacks: vec![], policy });
+            self.happen(Event::TurnResumed {
+                model: "test/m".into(),
+                fallbacks: vec![],
+                policy,
+                this_turn_only: false,
+            });
         }
     }
 

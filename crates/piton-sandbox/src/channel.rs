@@ -24,6 +24,9 @@ pub struct Order {
     /// Whether it gets a terminal, where there are namespaces.
     #[serde(default)]
     pub terminal: bool,
+    /// What it reads from its standard input, where it has no terminal.
+    #[serde(default)]
+    pub input: Option<String>,
 }
 
 /// The end of a command.

@@ -384,6 +384,7 @@ impl<'p> Inspection<'p> {
     /// By what git runs programs.
     fn settings(&mut self, folder: &Path) {
         self.unless_unchanged(&folder.join("config.worktree"), "git runs the programs that it names");
+        self.unless_unchanged(&folder.join("info/attributes"), "git runs the filters that it names");
         for name in ["remotes", "branches"] {
             let path = folder.join(name);
             if !self.names(&path).is_empty() {
@@ -508,6 +509,8 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("committer", &["name", "email"]),
     ("init", &["defaultbranch"]),
     ("branch", &["remote", "merge", "rebase", "description"]),
+    ("remote", &["url", "pushurl", "fetch", "tagopt", "prune"]),
+    ("submodule", &["url", "active"]),
     ("extensions", &["objectformat", "refstorage"]),
     ("pull", &["rebase", "ff"]),
     ("push", &["default", "autosetupremote"]),
@@ -547,9 +550,30 @@ fn is_harmless(section: &str, line: &str) -> bool {
     let (key, value) = line.split_once('=').map_or((line, ""), |(key, value)| (key.trim(), value.trim()));
     let key = key.to_lowercase();
     let is_known = HARMLESS.iter().any(|(known, keys)| *known == section && keys.contains(&key.as_str()));
-    // A branch may name a folder, or a program, as its remote.
-    let leads_elsewhere = section == "branch" && key == "remote" && value.contains(['/', ':']);
-    is_known && !leads_elsewhere && !value.ends_with('\\')
+    let is_meant = match (section, key.as_str()) {
+        // A branch may name a folder, or a program, as its remote.
+        ("branch", "remote") => !value.contains(['/', ':']),
+        ("remote" | "submodule", "url" | "pushurl") => is_address(value),
+        _ => true,
+    };
+    is_known && is_meant && !value.ends_with('\\')
+}
+
+/// Whether git goes to an address by itself, without a program that the address names: `ext::…` is a command, and `x::…` and
+/// `x://…` start `git-remote-x`.
+fn is_address(value: &str) -> bool {
+    const SCHEMES: [&str; 6] = ["https", "http", "ssh", "git", "file", "git+ssh"];
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~/:@+%=,".contains(c);
+    if value.is_empty() || value.contains("::") || !value.chars().all(is_plain) {
+        return false;
+    }
+    let rest = match value.split_once("://") {
+        Some((scheme, rest)) if SCHEMES.contains(&scheme) => rest,
+        Some(_) => return false,
+        None => value,
+    };
+    // The name of a host, or of a path, that ssh would take for an option.
+    !rest.split(['/', ':', '@']).any(|part| part.starts_with('-'))
 }
 
 #[cfg(test)]
@@ -560,6 +584,10 @@ mod tests {
     fn of_a_configuration_only_plain_and_harmless_lines_stay() {
         let fresh = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n[user]\n\tname = A\n";
         assert_eq!(harmless(fresh), fresh);
+        let cloned = "[remote \"origin\"]\n\turl = https://me@example.org/a/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
+                      [remote \"two\"]\n\turl = git@example.org:a/b.git\n[remote \"three\"]\n\turl = /srv/a.git\n\
+                      [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[submodule \"m\"]\n\tactive = true\n";
+        assert_eq!(harmless(cloned), cloned);
         for evil in [
             "[core]\n\tfsmonitor = touch x\n",
             "[core] fsmonitor = touch x\n",
@@ -568,6 +596,15 @@ mod tests {
             "[include]\n\tpath = x\n",
             "[filter \"x\"]\n\tclean = x\n",
             "[remote \"o\"]\n\turl = ext::sh -c x\n",
+            "[remote \"o\"]\n\turl = ext::x\n",
+            "[remote \"o\"]\n\tpushurl = ext::x\n",
+            "[remote \"o\"]\n\turl = ext://x\n",
+            "[remote \"o\"]\n\turl = \"ext::x\"\n",
+            "[remote \"o\"]\n\turl = ssh://-oProxyCommand=x/y\n",
+            "[remote \"o\"]\n\tvcs = ext\n",
+            "[remote \"o\"]\n\tuploadpack = program\n",
+            "[submodule \"m\"]\n\tupdate = !x\n",
+            "[url \"ext::x\"]\n\tinsteadOf = https://a\n",
             "[branch \"m\"]\n\tremote = ext::sh -c x\n",
             "[user]\n\tname = a\\\n[core]\\\n\tfsmonitor = x\n",
             "[core]\n\tbare = \\\nfsmonitor = x\n",
@@ -585,7 +622,9 @@ mod tests {
                 "!x",
                 "path",
                 "clean",
-                "ext::",
+                "ext:",
+                "vcs",
+                "Proxy",
                 "external",
                 "driver",
                 "worktreeconfig",

@@ -34,6 +34,11 @@ pub(crate) fn hooks(config: &Path, tree: &Path, home: &Path) -> Vec<PathBuf> {
     values(&text(config), "hookspath").iter().filter_map(|path| place(path, tree, home)).collect()
 }
 
+/// The work trees that a configuration names, as they stand in it.
+pub(crate) fn work_trees(config: &Path) -> Vec<String> {
+    values(&text(config), "worktree")
+}
+
 /// What is said of a key, wherever its name stands: it may be on the line of its section, and in a condition of one.
 fn values(text: &str, key: &str) -> Vec<String> {
     let mut said = Vec::new();

@@ -33,7 +33,8 @@ pub struct Plan {
     /// Inodes of the folders of the workspace that were searched for repositories and protected names; `None`: a limit ended
     /// the search before all were.
     searched: Option<Vec<u64>>,
-    /// The git folder outside of the workspace of which the workspace is a linked worktree.
+    /// The git folder outside of the workspace that git in it works with: of the repository around it, of the one of which it is a
+    /// linked worktree, or its own as a submodule.
     common: Option<PathBuf>,
     /// Files that a configuration of git includes and a command could make, and links on the way to them.
     included: Vec<PathBuf>,
@@ -111,7 +112,7 @@ impl Plan {
         self.searched.as_deref()
     }
 
-    /// The git folder outside of the workspace of which the workspace is a linked worktree.
+    /// The git folder outside of the workspace that git in it works with.
     pub(crate) fn common(&self) -> Option<&Path> {
         self.common.as_deref()
     }
@@ -163,9 +164,12 @@ impl Plan {
         }
     }
 
-    /// Whether something in the workspace is protected, also where it is not there yet. Not every file system tells large
-    /// letters from small ones.
+    /// Whether something in the workspace, or in the git folder outside of it, is protected, also where it is not there yet. Not
+    /// every file system tells large letters from small ones.
     fn is_protected(&self, path: &Path) -> bool {
+        if self.common.as_ref().is_some_and(|common| path.starts_with(common)) {
+            return true;
+        }
         let Ok(below) = path.strip_prefix(&self.reach.workspace) else { return false };
         let below = below.to_string_lossy().to_lowercase();
         let is_at = |name: &str| below == name || below.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
@@ -198,6 +202,22 @@ impl Plan {
         let text = fs::read(file)?;
         fs::remove_file(file)?;
         Ok(serde_json::from_slice(&text)?)
+    }
+
+    /// Hands over, beside a plan that was handed over, what the command reads from its standard input.
+    pub fn hand_over_input(plan: &Path, input: &str) -> io::Result<()> {
+        let mut open = fs::File::options().write(true).create_new(true).mode(0o600).open(input_beside(plan))?;
+        open.write_all(input.as_bytes())
+    }
+
+    /// The input that was handed over beside a plan, whose file goes; `None`: there is none.
+    pub fn taken_input(plan: &Path) -> io::Result<Option<String>> {
+        let file = input_beside(plan);
+        match fs::read_to_string(&file) {
+            Ok(input) => fs::remove_file(file).map(|()| Some(input)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// What it was made for.
@@ -309,6 +329,19 @@ impl Plan {
         let workspace = self.reach.workspace.clone();
         let write = self.reach.write == Write::Workspace;
         self.machine(&workspace, write);
+        let dot_git = workspace.join(".git");
+        match self.look(&dot_git) {
+            None => self.around(&workspace),
+            // It leads out of the workspace, where it is not shown, or to a folder in it, which is compared afterwards.
+            Some(Identity { is_link: true, .. }) => {}
+            Some(Identity { is_folder: true, .. }) => {
+                if write {
+                    self.git(&dot_git);
+                    self.named(&dot_git, &workspace);
+                }
+            }
+            Some(_) => self.git_file(&dot_git),
+        }
         if !write {
             return;
         }
@@ -317,17 +350,25 @@ impl Plan {
         }
         // By it git takes a folder itself for a repository.
         self.look(&workspace.join("HEAD"));
-        let dot_git = workspace.join(".git");
-        match self.look(&dot_git) {
-            Some(Identity { is_folder: true, .. }) => {
-                self.git(&dot_git);
-                self.named(&dot_git, &workspace);
-            }
-            // It leads out of the workspace, where it is not shown, or to a folder in it, which is compared afterwards.
-            Some(Identity { is_link: true, .. }) | None => {}
-            Some(_) => self.linked_worktree(&dot_git),
-        }
         self.below(&workspace);
+    }
+
+    /// The repository that a workspace without one of its own lies in, where git looks for it. Its tree is there to be read, so that
+    /// git finds what is tracked. One whose tree is the home, or holds it, is not shown.
+    fn around(&mut self, workspace: &Path) {
+        for folder in workspace.ancestors().skip(1) {
+            // What is shown otherwise, such as `/tmp`, stays as it is.
+            if self.reach.home.starts_with(folder) || self.mounts.iter().any(|mount| mount.at == folder) {
+                return;
+            }
+            let dot_git = folder.join(".git");
+            let Some(identity) = self.look(&dot_git) else { continue };
+            if !identity.is_link {
+                self.machine(folder, false);
+                if identity.is_folder { self.outside(&dot_git, folder) } else { self.git_file(&dot_git) }
+            }
+            return;
+        }
     }
 
     /// What lies deeper than the top. What this session has made itself is looked at afterwards alone, so that it can be removed;
@@ -469,21 +510,33 @@ impl Plan {
         }
     }
 
-    /// The folder of a linked worktree is a file that says where its git folder lies: outside of the workspace.
-    fn linked_worktree(&mut self, dot_git: &Path) {
+    /// The folder of a linked worktree, or of a submodule, is a file that says where its git folder lies: outside of the workspace.
+    fn git_file(&mut self, dot_git: &Path) {
         self.put(dot_git, Source::Machine { from: dot_git.to_path_buf(), write: false });
         let text = small_text(dot_git);
-        let Some(named) = text.strip_prefix("gitdir:").map(str::trim) else { return };
-        let Ok(own) = fs::canonicalize(self.reach.workspace.join(named)) else { return };
+        let (Some(named), Some(tree)) = (text.strip_prefix("gitdir:").map(str::trim), dot_git.parent()) else { return };
+        let Ok(own) = fs::canonicalize(tree.join(named)) else { return };
         // Only what git itself would have made is believed: the repository's own folder, two above, which says the same.
         let back = small_text(&own.join("gitdir"));
         let is_answered = fs::canonicalize(back.trim()).is_ok_and(|back| back == *dot_git);
         let common = own.parent().filter(|above| above.ends_with("worktrees")).and_then(Path::parent);
-        let Some(common) = common.filter(|_| is_answered) else { return };
-        self.look(common);
-        self.git(common);
-        self.named(common, &self.reach.workspace.clone());
-        self.common = Some(common.to_path_buf());
+        match common.filter(|_| is_answered) {
+            Some(common) => self.outside(common, tree),
+            None if is_of_submodule(&own, tree) => self.outside(&own, tree),
+            None => {}
+        }
+    }
+
+    /// A git folder outside of the workspace, with which git in this tree works.
+    fn outside(&mut self, folder: &Path, tree: &Path) {
+        self.look(folder);
+        if self.reach.write == Write::Nothing {
+            self.put(folder, Source::Machine { from: folder.to_path_buf(), write: false });
+            return;
+        }
+        self.git(folder);
+        self.named(folder, tree);
+        self.common = Some(folder.to_path_buf());
     }
 
     /// In the place of mounts stands what is granted where it lies on the machine. A git folder is only read: what of it must
@@ -537,6 +590,11 @@ impl Plan {
     }
 }
 
+/// Where the input of a command is, whose plan is in this file.
+fn input_beside(plan: &Path) -> PathBuf {
+    plan.with_extension("input")
+}
+
 /// Of what is mounted over something else: where it lies, and what may be done with it.
 fn lesser(mount: &Mount, workspace: &Path) -> Option<(PathBuf, Access)> {
     let is_git = mount.at.file_name().is_some_and(|name| name == ".git");
@@ -564,6 +622,16 @@ fn small_text(path: &Path) -> String {
     const MOST_BYTES: u64 = 8_192;
     let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= MOST_BYTES);
     if is_file { fs::read_to_string(path).unwrap_or_default() } else { String::new() }
+}
+
+/// Whether a git folder is that of a submodule with this tree: it lies where the repository around the tree keeps those, and names
+/// the tree.
+fn is_of_submodule(folder: &Path, tree: &Path) -> bool {
+    let modules = folder.ancestors().skip(1).find(|above| above.ends_with(".git/modules"));
+    let around = modules.and_then(Path::parent).and_then(Path::parent);
+    let names_it = |named: String| fs::canonicalize(folder.join(named)).is_ok_and(|named| named == tree);
+    around.is_some_and(|around| tree.starts_with(around) && tree != around)
+        && named::work_trees(&folder.join("config")).into_iter().any(names_it)
 }
 
 /// When something was made; not every file system knows.

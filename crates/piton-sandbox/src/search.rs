@@ -33,7 +33,7 @@ fn mark(found: &rustix::fs::Stat) -> Mark {
     (found.st_ctime as i64, found.st_ctime_nsec as i64)
 }
 
-/// What was found below the top, by its path in the workspace.
+/// What was found, by its path in the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
@@ -78,7 +78,7 @@ const LONGEST: Duration = Duration::from_millis(400);
 /// What builds and package managers fill: there is a lot in it, and nobody works there.
 const SKIPPED: [&str; 2] = ["target", "node_modules"];
 
-/// Looks at everything below `root` but its top: that is looked at name by name.
+/// Looks at everything below `root`. Of the top only names in large letters are found: the others are looked at one by one.
 pub(crate) fn search(root: &OwnedFd, earlier: Option<Earlier<'_>>) -> Search {
     let started = Instant::now();
     let mut search = Search::default();
@@ -121,7 +121,10 @@ impl Search {
         }
         for (name, kind) in names {
             let lower = name.to_string_lossy().to_lowercase();
-            let (found, whole) = if lower == ".git" {
+            let is_known_at_top = is_top && tables::PROTECTED_AT_TOP.contains(&lower.as_str());
+            let (found, whole) = if is_known_at_top {
+                (Kind::Protected, PathBuf::from(name))
+            } else if lower == ".git" {
                 (if *kind == FileType::Directory { Kind::Git } else { Kind::GitLink }, path.join(name))
             } else if let Some(inner) = tables::PROTECTED.iter().find_map(|known| below(known, &lower)) {
                 let whole = if inner.is_empty() { PathBuf::from(name) } else { Path::new(name).join(inner) };
@@ -135,8 +138,10 @@ impl Search {
                 }
                 continue;
             };
-            // At the top each name is looked at by itself. A path of a plan is text.
-            if !is_top && whole.to_str().is_some() {
+            // At the top the names themselves are looked at one by one; a file system may not tell large letters from small
+            // ones, so that others mean the same there. A path of a plan is text.
+            let is_looked_at = is_top && name.to_string_lossy() == lower;
+            if !is_looked_at && whole.to_str().is_some() {
                 self.found.push(Found { path: whole, kind: found, is_moved: *is_moved });
             }
         }

@@ -7,9 +7,6 @@ use std::io;
 
 /// What every program can draw on.
 const SIZE: Winsize = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-/// What a terminal takes for the end of what is typed.
-const END_OF_INPUT: &[u8] = &[4];
-
 /// Both ends of a terminal.
 #[derive(Debug)]
 pub struct Terminal {
@@ -20,7 +17,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// One of 80 columns and 24 lines at which nobody sits: who reads from it finds the end of input.
+    /// One of 80 columns and 24 lines. What is written to its outer end is typed.
     pub fn open() -> io::Result<Self> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let outside = openpt(flags)?;
@@ -28,7 +25,6 @@ impl Terminal {
         unlockpt(&outside)?;
         let inside = ioctl_tiocgptpeer(&outside, flags)?;
         tcsetwinsize(&inside, SIZE)?;
-        rustix::io::write(&outside, END_OF_INPUT)?;
         Ok(Self { outside, inside })
     }
 }

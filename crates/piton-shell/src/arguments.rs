@@ -14,6 +14,8 @@ enum Operands {
     Texts,
     /// Files that it reads.
     Reads,
+    /// Files that it writes.
+    Writes,
     /// Files that it changes, or replaces.
     Changes,
     /// A file that it writes, then files that it reads.
@@ -23,7 +25,7 @@ enum Operands {
     /// A script that it runs, then texts.
     Script,
 }
-use Operands::{Changes, Reads, ReadsThenWrites, Script, Texts, WritesThenReads};
+use Operands::{Changes, Reads, ReadsThenWrites, Script, Texts, Writes, WritesThenReads};
 
 /// A row. Options stand with their dashes and blanks between; one that is glued to its value is found, too.
 struct Row {
@@ -211,7 +213,7 @@ const ROWS: &[Row] = &[
     ),
     row(
         "rustc rustdoc",
-        "-C -Z --sysroot --test-runtool --runtool",
+        "-C --codegen -Z --sysroot --test-runtool --runtool",
         "-o --out-dir --emit --dep-info",
         "-L --extern",
         "--crate-name --crate-type --edition --target --cfg --cap-lints -A -W -D -F",
@@ -251,7 +253,7 @@ const ROWS: &[Row] = &[
     ),
     row(
         "npm pnpm yarn bun npx bunx",
-        "--script-shell --node-options --userconfig --globalconfig --prefix -C --dir --cwd --git --ignore-scripts=false --shell --require -r --preload --config",
+        "--script-shell --node-options --userconfig --globalconfig --prefix -C --dir --cwd --git --ignore-scripts=false --shell --editor --require -r --preload --config",
         "--cache --pack-destination",
         "",
         "--tag --registry -w --workspace --filter --otp --access --loglevel",
@@ -291,7 +293,7 @@ const ROWS: &[Row] = &[
     ),
     row(
         "pip pip2 pip3 uv poetry pdm pipenv conda mamba",
-        "--index-url -i --extra-index-url --find-links -f --global-option --config-settings --build-option --no-binary --python --pre-script --installer",
+        "--index-url -i --extra-index-url --find-links -f --global-option --config-settings --build-option --no-binary --python --pre-script --installer --editor",
         "-t --target --root --prefix -d --dest -w --wheel-dir --log --cache-dir --report --src -o --output-file",
         "-r --requirement -c --constraint -e --editable",
         "-U --timeout --retries --trusted-host --proxy -n --name",
@@ -355,7 +357,7 @@ const ROWS: &[Row] = &[
     ),
     row(
         "gdb lldb",
-        "-x -ex -ix -iex --command --eval-command --init-command --init-eval-command -s -S -o -O --source --one-line --batch-command --args",
+        "-x -ex -ix -iex --command --eval-command --init-command --init-eval-command -s -S -o -O --source --one-line -k -K --one-line-on-crash --source-on-crash --batch-command --args",
         "",
         "-c --core -se --symbols",
         "-p --pid",
@@ -394,12 +396,12 @@ const ROWS: &[Row] = &[
         Texts,
     ),
     row(
-        "ffmpeg ffprobe",
+        "ffmpeg",
         "-filter_script -filter_complex_script -init_hw_device -pre",
         "-report",
         "-i",
         "-f -c -c:v -c:a -b -r -s -t -ss -to -vf -af -map -preset -crf -loglevel -v",
-        ReadsThenWrites,
+        Writes,
     ),
     row(
         "convert magick mogrify identify gs pdftotext pdflatex xelatex lualatex latex tex",
@@ -491,7 +493,8 @@ const ROWS: &[Row] = &[
         "",
         Changes,
     ),
-    row("iconv recode dos2unix unix2dos", "", "-o --output", "", "-f --from-code -t --to-code -n -c", Reads),
+    row("iconv", "", "-o --output", "", "-f --from-code -t --to-code -c", Reads),
+    row("recode dos2unix unix2dos", "", "", "", "-c --convmode -D --display-enc", Changes),
     row("expect wish", "-c -f -b", "", "", "", Script),
     row("tmux screen", "-c -X -S -f -L -s -p -E", "", "", "-t -n -x -y", Texts),
     row(
@@ -560,6 +563,8 @@ pub(crate) fn judge<'f>(name: &str, arguments: &'f [Field], judged: &mut Judged)
                 if ONLY_SHOW.contains(&name) {
                     judged.risky.push(text.to_string());
                 }
+                // `ssh-keygen -yf key` prints it.
+                judged.reads.extend(value.clone().filter(|_| name == "ssh-keygen"));
                 judged.writes.extend(value);
             }
             Kind::Reads => judged.reads.extend(value),
@@ -576,8 +581,16 @@ pub(crate) fn judge<'f>(name: &str, arguments: &'f [Field], judged: &mut Judged)
     if matches!(plain, "perl" | "ruby" | "yq") && arguments.iter().any(is_in_place) {
         judged.writes.extend(operands.iter().skip(usize::from(plain == "yq")).map(|field| (*field).clone()));
     }
+    let fixes =
+        ["--write", "-w", "--fix", "--fix-dry-run"].map(|option| arguments.iter().any(|field| field.text == option));
+    if has(FIXERS, plain) && fixes.contains(&true) {
+        judged.writes.extend(operands.iter().map(|field| (*field).clone()));
+    }
     operands
 }
+
+/// Programs that change the files that they look at where an option says so.
+const FIXERS: &str = "prettier eslint stylelint oxlint tslint rubocop standard xo";
 
 /// Whether the table has a program.
 pub(crate) fn has_files(name: &str) -> bool {
@@ -652,6 +665,7 @@ impl Row {
         match self.operands {
             Texts => {}
             Reads => judged.reads.extend(all()),
+            Writes => judged.writes.extend(all()),
             Changes => {
                 judged.reads.extend(all());
                 judged.writes.extend(all());

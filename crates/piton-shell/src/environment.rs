@@ -104,6 +104,13 @@ pub(crate) fn set_by(name: &str, arguments: &[Field]) -> Vec<Name> {
     names
 }
 
+/// Whether these arguments give `mapfile` code to run, wherever the letter stands: `-C code`, `-tc1C code`.
+pub(crate) fn calls_back(arguments: &[Field]) -> bool {
+    let letters = |field: &Field| field.text.strip_prefix('-').is_some_and(|letters| letters.contains('C'));
+    let mut options = arguments.iter().take_while(|field| field.text != "--");
+    options.any(|field| field.may_be_option() || letters(field))
+}
+
 /// Whether these words of a declaration make names stand for other variables: `declare -n`, or an option that is not known.
 pub(crate) fn refers(arguments: &[Field]) -> bool {
     let options = arguments.iter().take_while(|field| field.text != "--");

@@ -24,7 +24,7 @@ const LOOK: Grammar = Grammar {
 /// What writes a file or runs a program in commands that else only look.
 const LOOK_ACTS: Grammar = Grammar {
     short: "O:",
-    long: "output= output-directory= ext-diff textconv open-files-in-pager? exec= extcmd= upload-pack= receive-pack= template= config= smtp-server= sendmail-cmd= to-cmd= cc-cmd= header-cmd= reference-transaction contents= filters batch batch-command file= separate-git-dir= prefix-cmd=",
+    long: "output= output-directory= ext-diff textconv open-files-in-pager? exec= extcmd= upload-pack= receive-pack= template= config= smtp-server= sendmail-cmd= to-cmd= cc-cmd= header-cmd= reference-transaction contents= filters batch batch-command access-hook= file= separate-git-dir= prefix-cmd=",
 };
 
 /// Subcommands that only look, whatever operands they have.

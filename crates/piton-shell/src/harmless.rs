@@ -344,6 +344,14 @@ pub(crate) fn takes_commands(name: &str) -> bool {
 /// Programs outside of the tables to which their input is data, never orders.
 const TAKE_DATA: &str = "git curl wget gh glab patch openssl gpg gpg2 docker podman kubectl jq yq xclip pbcopy crontab";
 
+/// Programs whose arguments are texts for people, too.
+const TAKE_MESSAGES: &str = "git gh glab hub svn hg jj bzr cvs mail mailx mutt notify-send";
+
+/// Whether the words of a program may be texts for people: a word in them names nothing.
+pub(crate) fn takes_messages(name: &str) -> bool {
+    lists(TAKE_MESSAGES, name)
+}
+
 /// Whether what a program reads from its input is data.
 pub(crate) fn takes_data(name: &str) -> bool {
     row(name).is_some() || lists(TAKE_DATA, name)
@@ -408,6 +416,10 @@ impl Program {
         let mut judged = Judged::of(self.effect);
         let (operands, pattern) = self.scan(name, arguments, &mut judged);
         self.operands(&operands, pattern, &mut judged);
+        if matches!(name, "mv" | "ln") {
+            // By its new name it is changed past a rule about the old one; what is moved is gone where it was.
+            judged.writes.extend(judged.reads.clone());
+        }
         judged
     }
 

@@ -20,7 +20,7 @@ use crate::special;
 use crate::syntax::{Assignment, Direction, Found, Redirect, Simple, Word};
 use crate::variables::Variables;
 use crate::wrappers::{self, Inside, Own, Seen};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 /// Reads a whole command, and code within it.
@@ -38,6 +38,8 @@ pub(crate) struct Judge<'p> {
     /// Whether the last simple command prints names of files.
     lists: bool,
     nodes: usize,
+    /// Names with a dot in values of variables and in inputs.
+    named_hosts: BTreeSet<String>,
 }
 
 /// Where a simple command stands.
@@ -72,6 +74,7 @@ impl<'p> Judge<'p> {
             moves: Vec::new(),
             lists: false,
             nodes: 0,
+            named_hosts: BTreeSet::new(),
         }
     }
 
@@ -83,8 +86,22 @@ impl<'p> Judge<'p> {
             }
         }
         self.reading.parts.sort_by_key(|part| part.span.start);
+        self.hosts_anywhere();
         self.reading.unknowable.dedup();
         self.reading
+    }
+
+    /// What does something may talk to a host that stands in another part, in a variable or in an input. The first such part has them
+    /// for all, since a command is as forbidden as one of its parts.
+    fn hosts_anywhere(&mut self) {
+        let mut found = std::mem::take(&mut self.named_hosts);
+        for part in &self.reading.parts {
+            let texts = part.words.iter().chain(&part.through).chain(&part.code);
+            texts.for_each(|text| mentions::hosts(text, &mut found));
+        }
+        if let Some(part) = self.reading.parts.iter_mut().find(|part| part.effect != Effect::ChangesNothing) {
+            part.may_reach = found.into_iter().collect();
+        }
     }
 
     /// Reads a text: the command itself, or code in it.
@@ -96,6 +113,10 @@ impl<'p> Judge<'p> {
         self.reading.unknowable.append(&mut found.unknowable);
         self.names(&found);
         self.variables.learn(&found);
+        let looped = found.loops.iter().flat_map(|(_, words)| words.iter().filter_map(Word::literal));
+        looped
+            .chain(found.bodies.iter().flatten().cloned())
+            .for_each(|text| mentions::hosts(&text, &mut self.named_hosts));
         let mut simples = std::mem::take(&mut found.simples);
         simples.sort_by_key(|simple| simple.span.start);
         for simple in &simples {
@@ -180,6 +201,9 @@ impl<'p> Judge<'p> {
         if steers(name) && !value.is_some_and(|value| disarms(name, value)) {
             self.unknowable(UnknowableKind::Environment, name, context);
         }
+        if let Some(value) = value {
+            mentions::hosts(value, &mut self.named_hosts);
+        }
         // Arithmetic, `${!name}` and prompts would run it.
         if value.is_some_and(holds_code) {
             self.unknowable(UnknowableKind::Code, name, context);
@@ -225,6 +249,9 @@ impl<'p> Judge<'p> {
                 if redirect.input {
                     context.fed = true;
                     context.input = redirect.target.literal();
+                    if let Some(text) = &context.input {
+                        mentions::hosts(text, &mut self.named_hosts);
+                    }
                 }
                 return;
             }
@@ -304,6 +331,9 @@ impl<'p> Judge<'p> {
         let is_unknown = !self.is_table(&name) && !has_files(&name);
         if judged.code.is_none() && (is_unknown || !judged.risky.is_empty() || harmless::takes_commands(&name)) {
             judged.code = Some(orders::spelled_out(arguments));
+        }
+        if judged.code.is_none() && judged.effect == Effect::Unknown && !harmless::takes_messages(&name) {
+            judged.code = orders::composed(arguments);
         }
         self.orders(&name, arguments, &mut judged, &context);
         judged.below = below::of(&name, arguments, context.fed, &judged.reads);
@@ -558,9 +588,13 @@ impl<'p> Judge<'p> {
             .find(|field| !field.text.starts_with('-'))
             .map(|field| field.text.trim_start_matches("./").to_string());
         let version = judged.effect == Effect::ChangesNothing;
-        if !version && special::reads_code_from_input(name, arguments) {
-            match context.input.clone() {
-                Some(text) => judged.code = Some(text),
+        if !version && special::reads_code_from_input(name, arguments, judged) {
+            match &context.input {
+                Some(text) => {
+                    let code = judged.code.get_or_insert_default();
+                    code.push('\n');
+                    code.push_str(text);
+                }
                 None => self.unknowable(UnknowableKind::Code, &context.text, context),
             }
         }
@@ -601,8 +635,7 @@ impl<'p> Judge<'p> {
                 if name == "let" && arguments.iter().any(Field::is_open) {
                     self.unknowable(UnknowableKind::Code, &context.text, context);
                 }
-                if matches!(name, "mapfile" | "readarray") && arguments.iter().any(|field| field.text.starts_with("-C"))
-                {
+                if matches!(name, "mapfile" | "readarray") && environment::calls_back(arguments) {
                     self.unknowable(UnknowableKind::Code, &context.text, context);
                 }
                 if judged.effect == Effect::Unknown
@@ -722,6 +755,7 @@ impl<'p> Judge<'p> {
             through: context.through.clone(),
             risky: context.risky.iter().cloned().chain(judged.risky).collect(),
             unresolved: fields.iter().enumerate().filter(|(_, field)| field.is_open()).map(|(at, _)| at).collect(),
+            may_reach: Vec::new(),
             code: judged.code,
             own_writes: Vec::new(),
             may_open: Vec::new(),

@@ -24,6 +24,7 @@ mod reading;
 mod programs;
 mod pattern;
 mod spelling;
+mod flags;
 mod syntax;
 mod hidden;
 mod parse;

@@ -3,9 +3,26 @@
 use crate::expand::Field;
 use crate::judged::Judged;
 use crate::special;
+use std::collections::BTreeSet;
 
 /// Names that are looked at. More of them are in no command that a person would say yes to by a rule.
 const MOST: usize = 256;
+/// Names of hosts that are looked at.
+const MOST_HOSTS: usize = 4_096;
+
+/// What may be hosts in a text: names with a dot, in small letters, `%2e` for a dot, too.
+pub(crate) fn hosts(text: &str, found: &mut BTreeSet<String>) {
+    if !text.contains('.') && !text.contains('%') {
+        return;
+    }
+    let plain = text.to_lowercase().replace("%2e", ".").replace("%2d", "-").replace(['\u{3002}', '\u{ff0e}'], ".");
+    for name in plain.split(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '-')) {
+        let name = name.trim_matches(['.', '-']);
+        if found.len() < MOST_HOSTS && name.contains('.') && name.len() < MOST {
+            found.insert(name.to_string());
+        }
+    }
+}
 
 /// What may be paths in these arguments and this code, without those that are known to be read or written.
 pub(crate) fn paths(name: &str, arguments: &[Field], code: Option<&str>, judged: &Judged) -> Vec<Field> {

@@ -1,7 +1,7 @@
 //! Patterns of rules for commands: `git push *`, `git diff:*`.
 
 use crate::reading::Part;
-use crate::{spelling, wrappers};
+use crate::{flags, spelling, wrappers};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
@@ -64,8 +64,26 @@ impl CommandPattern {
                 covers(pattern, &words, Any::IsAnything)
                     || self.open_end && covers(&with_more(pattern), &words, Any::IsAnything)
             };
-            fits(&pattern) || without != pattern && fits(&without)
+            fits(&pattern) || without != pattern && fits(&without) || self.means(&candidate)
         })
+    }
+
+    /// Whether the pattern means the command with its options in another order or by other names, or, of a program like `make`, with
+    /// its operands in another order.
+    fn means(&self, candidate: &Candidate<'_>) -> bool {
+        let (options, plain): (Vec<&str>, Vec<&str>) = self.text.split(' ').partition(|word| flags::is_flag(word));
+        let is_any_order = flags::is_any_order(candidate.words[0]) && plain.len() > 1;
+        if options.is_empty() && !is_any_order || !flags::have_all(&candidate.words, &options) {
+            return false;
+        }
+        let words = candidate.operands();
+        if is_any_order {
+            let is_there = |word: &&str| candidate.words[1..].contains(word);
+            return plain[0] == candidate.words[0] && plain[1..].iter().all(is_there);
+        }
+        let pattern = letters_of(&plain.join(" "));
+        covers(&pattern, &words, Any::IsAnything)
+            || self.open_end && covers(&with_more(&pattern), &words, Any::IsAnything)
     }
 
     /// Whether an `allow` with this pattern covers the part: it matches, it names every [risky](Part::risky) word literally,
@@ -175,6 +193,20 @@ impl<'p> Candidate<'p> {
             .collect();
         all.push(self);
         all
+    }
+
+    /// Its words with blanks between, without options. A word behind one may be its value, and be left out.
+    fn operands(&self) -> Vec<Spelled> {
+        let outer = self.through.len();
+        let end = self.words.iter().position(|word| *word == "--").unwrap_or(self.words.len());
+        let is_option = |at: usize| at > 0 && at <= end && self.words[at].len() > 1 && self.words[at].starts_with('-');
+        let spelled = self.letters(true).into_iter().enumerate().filter_map(|(at, spelled)| {
+            let Some(own) = at.checked_sub(outer) else { return Some(spelled) };
+            let is_value = own > 1 && is_option(own - 1) && own - 1 < end;
+            let skips: &[usize] = if is_value { &[1] } else { &[] };
+            (!is_option(own)).then_some(Spelled { skips, ..spelled })
+        });
+        spelled.collect()
     }
 
     /// Its words with blanks between. A word that is not resolved is open; with `may_skip` so is the blank before it, for the word

@@ -53,6 +53,9 @@ pub struct Part {
     pub risky: Vec<String>,
     /// Indexes in `words` of those whose text is known only when it runs. Each may be any number of words.
     pub unresolved: Vec<usize>,
+    /// Names with a dot, in small letters, anywhere in the whole command: hosts that it may talk to though no table says so. The first
+    /// part that does more than to look has them for all.
+    pub may_reach: Vec<String>,
     /// Code that the program is given in its arguments: in another language (`awk`, `python -c`), or as a command in an option
     /// (`tar --to-command=…`). A rule looks for the names of denied programs in it ([`Part::mentions`]).
     pub code: Option<String>,

@@ -24,7 +24,7 @@ const INTERPRETERS: &[(&str, &str)] = &[
     ("erl", "-eval"),
     ("gdb", "-ex --eval-command"),
     ("sqlite3", "-cmd"),
-    ("make", "--eval -E"),
+    ("make bmake just ninja", "--eval -E"),
     ("swipl", "-g -t"),
     ("ghci gnuplot maxima", "-e"),
 ];
@@ -70,16 +70,48 @@ pub(crate) fn judge(name: &str, arguments: &[Field]) -> Option<Judged> {
     })
 }
 
-/// Whether an interpreter with these arguments takes its code from its input.
-pub(crate) fn reads_code_from_input(name: &str, arguments: &[Field]) -> bool {
-    if matches!(name, "sed" | "gsed" | "make" | "gmake" | "vim" | "vi" | "nvim" | "emacs" | "gdb" | "swift" | "ghc") {
-        let dash = arguments
-            .windows(2)
-            .any(|two| matches!(two[0].text.as_str(), "-f" | "--file") && from_outside(&two[1].text));
-        return dash
-            || arguments
-                .iter()
-                .any(|field| matches!(field.text.as_str(), "-f-" | "--file=-" | "-f/dev/stdin" | "--file=/dev/stdin"));
+/// Modules of Python that read code from their input.
+const PROMPTS: &str = "code pdb asyncio IPython ptpython bpython idlelib trace cProfile profile";
+
+/// The module that Python runs (`-m pip`, `-Im pip`, `-mpip`), and where its arguments begin.
+pub(crate) fn python_module<'w>(words: &[&'w str]) -> Option<(&'w str, usize)> {
+    let mut at = 0;
+    while let Some(letters) = words.get(at)?.strip_prefix('-') {
+        at += 1;
+        // The first letter that takes a value takes the rest of the word, or the next one.
+        let Some(place) = letters.find(['c', 'm', 'W', 'X', 'Q']).filter(|_| !letters.starts_with('-')) else {
+            continue;
+        };
+        let rest = &letters[place + 1..];
+        match &letters[place..place + 1] {
+            "m" if rest.is_empty() => return Some((words.get(at)?, at + 1)),
+            "m" => return Some((rest, at)),
+            "c" => return None,
+            _ => at += usize::from(rest.is_empty()),
+        }
+    }
+    None
+}
+
+/// The same, for the words of any program.
+fn module_of<'f>(name: &str, arguments: &'f [Field]) -> Option<(&'f str, usize)> {
+    let is_python = ["python", "pypy", "ipython"].iter().any(|python| name.starts_with(python));
+    let words: Vec<&str> = arguments.iter().map(|field| field.text.as_str()).collect();
+    is_python.then(|| python_module(&words)).flatten()
+}
+
+/// Whether an interpreter with these arguments takes its code from its input; `judged` is what its options are known to do.
+pub(crate) fn reads_code_from_input(name: &str, arguments: &[Field], judged: &Judged) -> bool {
+    let named = || judged.reads.iter().any(|field| from_outside(&field.text));
+    match name {
+        "sed" | "gsed" => return judged.code.is_some() && named(),
+        "make" | "gmake" | "bmake" | "just" | "ninja" | "vim" | "vi" | "nvim" | "emacs" | "gdb" | "swift" | "ghc" => {
+            return named();
+        }
+        _ => {}
+    }
+    if let Some((module, _)) = module_of(name, arguments) {
+        return PROMPTS.split(' ').any(|known| module.split('.').next() == Some(known));
     }
     let first = arguments.iter().find(|field| !field.text.starts_with('-') || field.text == "-");
     let has_code = arguments
@@ -122,6 +154,14 @@ fn interpreter(name: &str, arguments: &[Field], flags: &str) -> Judged {
         if flags.split_whitespace().any(|flag| starts(&field.text, flag)) {
             code.push(field.text.clone());
             code.extend(arguments.get(at + 1).map(|next| next.text.clone()));
+        }
+    }
+    // `python -m timeit 'code'`
+    if let Some((module, at)) = module_of(name, arguments) {
+        let own = &arguments[at.min(arguments.len())..];
+        code = own.iter().map(|field| field.text.clone()).collect();
+        if matches!(module, "venv" | "virtualenv" | "ensurepip" | "zipapp") {
+            judged.writes.extend(own.iter().filter(|field| !field.text.starts_with('-')).cloned());
         }
     }
     if !code.is_empty() {
@@ -167,6 +207,11 @@ fn find(arguments: &[Field]) -> Judged {
             _ if has(FIND_WITH_VALUE) => at += 1,
             _ if has(FIND_ALONE) => {}
             "-delete" => judged.acts(text),
+            "-files0-from" => {
+                judged.reads.extend(arguments.get(at + 1).cloned());
+                judged.unsure();
+                at += 1;
+            }
             "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
                 judged.acts(text);
                 judged.writes.extend(arguments.get(at + 1).cloned());
@@ -299,7 +344,7 @@ fn fetch(name: &str, arguments: &[Field]) -> Judged {
         let text = field.text.as_str();
         let is_value = at > 0 && arguments[at - 1].text.starts_with('-');
         // What is sent from a file: `-d @file`, `-d@file`, `-F name=@file`, `-F name=<file`.
-        let encodes = |text: &str| text.starts_with("--data-u") || text.starts_with("--url-q");
+        let encodes = |text: &str| ["--data-u", "--url-q", "--var"].iter().any(|option| text.starts_with(option));
         let encoded = encodes(text) || at > 0 && encodes(&arguments[at - 1].text);
         let sent = if is_value { text.strip_prefix('@') } else { None }
             .or_else(|| text.split_once('@').filter(|_| encoded).map(|(_, path)| path))
@@ -309,6 +354,13 @@ fn fetch(name: &str, arguments: &[Field]) -> Judged {
         if let Some(path) = sent.filter(|path| !path.is_empty() && !text.contains("://")) {
             judged.reads.push(tail(field, path.split(';').next().unwrap_or(path)));
             judged.risky.push(text.to_string());
+        }
+        // Settings, of which it prints what it does not understand.
+        let glued = text.strip_prefix("-K").or_else(|| text.strip_prefix("--config="));
+        if let Some(file) = glued.filter(|file| !file.is_empty() && name == "curl") {
+            judged.reads.push(tail(field, file));
+        } else if name == "curl" && at > 0 && matches!(arguments[at - 1].text.as_str(), "-K" | "--config") {
+            judged.reads.push(field.clone());
         }
         let sends = ["-T", "--upload-file", "--post-file", "--body-file", "-i", "--input-file", "--netrc-file"];
         if sends.iter().any(|option| text == *option || text.starts_with(&format!("{option}="))) {

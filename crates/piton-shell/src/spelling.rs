@@ -1,6 +1,8 @@
 //! Ways to spell one command: with options in front of what it does, by another of its names, in short. Whoever forbids
 //! `git push *` means `git -C . push`, `git --no-pager push` and `git-push`, too.
 
+use crate::special;
+
 /// Programs, and their options in front of a subcommand that take the next word. Of any other option it is taken to be possible.
 const TAKE_A_VALUE: &[(&str, &str)] = &[
     ("git", "-c -C --git-dir --work-tree --namespace --super-prefix --config-env --attr-source"),
@@ -40,6 +42,9 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("gmake", "make"),
 ];
 
+/// Programs, and words that may stand in front of their subcommands.
+const BETWEEN: &[(&str, &str)] = &[("docker podman nerdctl", "container image"), ("yarn", "npm")];
+
 /// How many words from `at` on may be left out: an option, and what may be its value.
 pub(crate) fn skips(words: &[&str], at: usize) -> &'static [usize] {
     let word = words[at];
@@ -62,6 +67,11 @@ pub(crate) fn others<'w>(words: &[&'w str]) -> Vec<Vec<&'w str>> {
     if let Some((_, known)) = OTHER_NAMES.iter().find(|(name, _)| *name == base) {
         all.push(known.split(' ').chain(rest.iter().copied()).collect());
     }
+    // `docker container run`, `yarn npm publish`
+    if let Some((_, between)) = BETWEEN.iter().find(|(programs, _)| has(programs, base)) {
+        let at = words.iter().take(SHORT_WITHIN).skip(1).position(|word| has(between, word)).map(|at| at + 1);
+        all.extend(at.map(|at| [&words[..at], &words[at + 1..]].concat()));
+    }
     // Programs that are installed as one file for each subcommand.
     for family in ["git", "cargo"] {
         if let Some(subcommand) = base.strip_prefix(family).and_then(|rest| rest.strip_prefix('-')) {
@@ -71,8 +81,8 @@ pub(crate) fn others<'w>(words: &[&'w str]) -> Vec<Vec<&'w str>> {
         }
     }
     if base.starts_with("python") || base.starts_with("pypy") {
-        let module = rest.iter().position(|word| *word == "-m").map(|at| &rest[at + 1..]);
-        all.extend(module.filter(|module| !module.is_empty()).map(<[&str]>::to_vec));
+        let module = special::python_module(rest);
+        all.extend(module.map(|(module, at)| [&[module], rest.get(at..).unwrap_or_default()].concat()));
     }
     if let Some((_, groups)) = SHORT.iter().find(|(programs, _)| has(programs, base)) {
         for (at, word) in rest.iter().enumerate().take(SHORT_WITHIN) {

@@ -141,9 +141,15 @@ const OWN_OPTIONS: &[(&str, &str, &str, &str, &str)] = &[
     ("sudo", "C c D R t T", "", "", ""),
 ];
 
+/// The option that takes the value: of a cluster of letters the last.
+fn option_of<'n>(word: &str, name: &'n str) -> &'n str {
+    let last = name.char_indices().last().map_or(0, |(at, _)| at);
+    if word.starts_with("--") { name } else { &name[last..] }
+}
+
 /// What an option of a wrapper does by [`OWN_OPTIONS`].
 fn own_option(program: &str, word: &str, name: &str, value: Option<Field>, own: &mut Own) {
-    let letter = if word.starts_with("--") { name } else { &name[name.len().saturating_sub(1)..] };
+    let letter = option_of(word, name);
     let has = |list: &str, word: &str| list.split(' ').any(|known| !known.is_empty() && known == word);
     let moves = MOVES.iter().any(|(names, options)| has(names, program) && has(options, letter));
     own.moves.extend(value.clone().filter(|_| moves));
@@ -163,7 +169,10 @@ fn own_option(program: &str, word: &str, name: &str, value: Option<Field>, own: 
         own.risky.push(word.to_string());
     }
     let Some(value) = value else { return };
-    if has(writes, letter) {
+    // `strace -o '|code'` gives what it prints to a shell.
+    if let Some(text) = value.text.strip_prefix(['|', '!']).filter(|_| program == "strace" && letter == "o") {
+        own.code.push(crate::expand::tail(&value, text));
+    } else if has(writes, letter) {
         own.writes.push(value.clone());
     }
     if has(reads, letter) {
@@ -269,9 +278,16 @@ const WRAPPERS: &[Wrapper] = &[
         &[KeepsInput],
     ),
     wrapper(
-        "strace ltrace",
-        "fFqvxyYCcdhirtTVDkzZa:b:e:E:I:o:O:p:P:s:S:u:X:U:n:l:",
+        "strace",
+        "AfFqvxyYCcdhirtTVDkzZwna:b:e:E:I:o:O:p:P:s:S:u:X:U:",
         "follow-forks output= trace= quiet? seccomp-bpf",
+        0,
+        &[KeepsInput],
+    ),
+    wrapper(
+        "ltrace",
+        "bcCfhiLrStTVa:A:D:e:F:l:n:o:p:s:u:w:x:X:",
+        "output= library= config= where= indent= align= no-signals demangle",
         0,
         &[KeepsInput],
     ),
@@ -442,13 +458,30 @@ pub(crate) fn is_place(shown: &str) -> bool {
     ROWS.get(program).is_some_and(|rows| rows.iter().any(fits))
 }
 
+/// Whether a wrapper, as it is shown, takes variables away from what it runs that git relies on: `env -i`, `exec -c`.
+pub(crate) fn clears_environment(shown: &str) -> bool {
+    let mut words = shown.split(' ');
+    let program = words.next().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+    let has_letter = |word: &str, letter| word.strip_prefix('-').is_some_and(|letters| letters.contains(letter));
+    match program {
+        "env" | "genv" => words.any(|word| {
+            word == "-"
+                || word.starts_with("--i")
+                || !word.starts_with("--") && has_letter(word, 'i')
+                || word.contains("GIT_")
+        }),
+        "exec" => words.any(|word| has_letter(word, 'c')),
+        _ => false,
+    }
+}
+
 /// Looks through the wrapper that `name` is, if it is one. `fields[0]` is its own word.
 pub(crate) fn look_through(name: &str, fields: &[Field]) -> Option<Seen> {
     let second = fields.get(1).map(|field| field.text.as_str());
     let fits = |(subcommand, _): &&(Option<&str>, _)| subcommand.is_none() || *subcommand == second;
     let (subcommand, wrapper) = ROWS.get(name)?.iter().find(fits)?;
     let skip = 1 + usize::from(subcommand.is_some());
-    Some(wrapper.seen(fields, skip))
+    Some(wrapper.seen(name, fields, skip))
 }
 
 impl Wrapper {
@@ -456,11 +489,11 @@ impl Wrapper {
         self.traits.contains(&which)
     }
 
-    fn seen(&self, fields: &[Field], skip: usize) -> Seen {
+    fn seen(&self, name: &str, fields: &[Field], skip: usize) -> Seen {
         let mut assignments = Vec::new();
         let mut joins = self.has(Joins);
         let mut own = Own::default();
-        let start = self.start(fields, skip, &mut assignments, &mut joins, &mut own);
+        let start = self.start((name, fields), skip, &mut assignments, &mut joins, &mut own);
         let at = start.as_ref().map_or(fields.len(), |at| *at).min(fields.len());
         let shown: Vec<&str> = fields[..at].iter().map(|field| field.text.as_str()).collect();
         let mut rest = fields[at..].to_vec();
@@ -488,7 +521,7 @@ impl Wrapper {
     /// Where the command begins.
     fn start(
         &self,
-        fields: &[Field],
+        (program, fields): (&str, &[Field]),
         skip: usize,
         assignments: &mut Vec<(String, String)>,
         joins: &mut bool,
@@ -505,7 +538,9 @@ impl Wrapper {
             }
             match self.grammar.token(&fields[at..]) {
                 Token::Option { name, value, words } => {
-                    let code = fields[0].text.ends_with("env") && matches!(name.as_str(), "S" | "split-string");
+                    // Of a cluster (`-iS`) the last letter takes the value.
+                    let option = option_of(&field.text, &name);
+                    let code = matches!(program, "env" | "genv") && matches!(option, "S" | "split-string");
                     if code
                         || value.is_none() && words == 2
                         || fields[at..].iter().take(words).any(|field| field.splits)
@@ -514,16 +549,18 @@ impl Wrapper {
                     }
                     let whole =
                         value.map(|value| if words == 2 { fields[at + 1].clone() } else { Field::literal(value) });
-                    let program = fields[0].text.rsplit('/').next().unwrap_or_default();
                     own_option(program, &field.text, &name, whole, own);
                     if own.stands_for.as_ref().is_some_and(|mark| mark.is_open() || mark.text.is_empty()) {
                         return Err(Unclear);
                     }
                     // `watch -x` runs the words as they are.
-                    *joins &= !(fields[0].text.ends_with("watch") && matches!(name.as_str(), "x" | "exec"));
+                    *joins &= !(program == "watch" && matches!(option, "x" | "exec"));
                     at += words;
                 }
-                Token::Cluster(_) => at += 1,
+                Token::Cluster(letters) => {
+                    *joins &= !(program == "watch" && letters.contains('x'));
+                    at += 1;
+                }
                 Token::End => {
                     at += 1;
                     break;

@@ -250,7 +250,7 @@ impl<'s> Scene<'s> {
 
     fn order(&self, script: &str) -> CommandSpec {
         let spawn = Spawn::new(["sh", "-c", script], &self.stage.env(), self.stage.folder(), self.stage.confinement());
-        CommandSpec { spawn, timeout_ms: 600_000, spool_bytes: 1 << 20, terminal: false }
+        CommandSpec { spawn, timeout_ms: 600_000, spool_bytes: 1 << 20, terminal: false, typing_ms: None }
     }
 
     fn file(&self, name: &str) -> PathBuf {

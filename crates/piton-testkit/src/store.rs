@@ -220,6 +220,7 @@ async fn a_summary_says_what_the_events_say(stage: &dyn Stage) {
         fallbacks: vec!["fake/b".to_owned()],
         policy: Box::new(Policy::piton()),
         compact_at_tokens: None,
+        this_turn_only: false,
     };
     let title = Event::TitleGiven { title: "A name".to_owned(), by: TitledBy::User };
     let ended = Event::TurnEnded { turn: 1, end: TurnEnd::Completed, why: None, detail: None, spent: Spent::default() };
@@ -321,6 +322,8 @@ fn said(text: String) -> Event {
         delivery: Delivery::Steer,
         typed: None,
         allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
     }
 }
 

@@ -138,6 +138,7 @@ impl TypedTool for Bash {
             timeout_ms,
             spool_bytes: cx.limits.spool_bytes,
             terminal: input.pty == Some(true),
+            typing_ms: cx.limits.typing_ms,
         };
         if input.is_background() {
             return background::start(&input, &order, cx).await;

@@ -64,6 +64,11 @@ pub trait Executor: Send + Sync {
         self.output(call, max_chars, firewall).await
     }
 
+    /// Types this into the terminal of a call's command. Answers whether that runs and has a terminal. Does not block.
+    fn type_into(&self, _call: &CallId, _keys: &[u8]) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Whether a person wants such a command to go on when its session is closed.
     fn is_kept(&self, _call: &CallId) -> bool {
         false
@@ -83,8 +88,10 @@ pub struct CommandSpec {
     pub timeout_ms: u64,
     /// Bytes of its output kept from the beginning; after that only the end is kept.
     pub spool_bytes: u64,
-    /// Whether it gets a terminal of its own, at which nobody sits.
+    /// Whether it gets a terminal of its own.
     pub terminal: bool,
+    /// How long that waits for somebody to type before it is at the end of input, in milliseconds; `None`: it is at once.
+    pub typing_ms: Option<u64>,
 }
 
 /// What is so of a command that is left running.
@@ -207,6 +214,9 @@ pub struct ExitRecord {
     /// Whether it ran in a sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_confined: bool,
+    /// What a person typed into its terminal while that showed it: not what was typed for a password.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub typed: String,
     /// What went wrong besides: why it could not be started, why output is missing, why it was interrupted.
     #[serde(default)]
     pub error: Option<String>,
@@ -246,6 +256,7 @@ impl ExitRecord {
             undone: Vec::new(),
             refused: Vec::new(),
             is_confined: false,
+            typed: String::new(),
             error: None,
         }
     }

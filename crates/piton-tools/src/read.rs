@@ -15,6 +15,7 @@ use crate::ledger::hash_of;
 use crate::limits::{LISTED_ENTRIES, READ_LINES, REMEMBERED_FILE_BYTES, TRACKED_BYTES};
 use crate::paths;
 use crate::plan::{Look, Plan, QuestionDraft};
+use crate::spawn::Confinement;
 use crate::tool::{ToolContext, blocking, cancelled, counted};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
@@ -112,12 +113,23 @@ fn not_found(path: &Path, cx: &ToolContext) -> String {
     let similar = paths::similar_names(path, &*cx.files);
     let similar: Vec<String> = similar.iter().map(|name| paths::shown(Path::new(name), &cx.workspace)).collect();
     match path.parent() {
+        _ if is_in_hidden_home(path, cx) => format!(
+            "read: {shown} does not exist in the sandbox, which hides the user's home except for toolchains and caches, and \
+             has one of its own"
+        ),
         Some(folder) if matches!(cx.files.look(folder), Ok(None)) => {
             format!("read: {shown} does not exist; neither does the directory {}", paths::shown(folder, &cx.workspace))
         }
         Some(_) | None if similar.is_empty() => format!("read: {shown} does not exist"),
         Some(_) | None => format!("read: {shown} does not exist. Did you mean {}?", similar.join(" or ")),
     }
+}
+
+/// Whether a path lies in the user's home, in whose place the sandbox has another.
+fn is_in_hidden_home(path: &Path, cx: &ToolContext) -> bool {
+    let Confinement::Sandbox(confined) = &cx.confinement else { return false };
+    let (home, workspace) = (&confined.reach.home, &confined.reach.workspace);
+    path.starts_with(home) && !path.starts_with(workspace) && !home.starts_with(workspace)
 }
 
 fn list(path: &Path, cx: &ToolContext) -> io::Result<Outcome> {

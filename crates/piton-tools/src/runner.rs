@@ -43,6 +43,7 @@ mod processes;
 mod output;
 mod settle;
 mod spool;
+mod typing;
 mod work;
 
 pub use crate::spawn::RunnerCommand;
@@ -52,7 +53,7 @@ pub use confined::NO_SANDBOX;
 pub use files::{Claim, ClaimedBy, FileId};
 pub use launch::Runners;
 pub use main::runner_main;
-pub use processes::{is_of_a_call, kill_marked};
+pub use processes::{is_in_a_call, is_of_a_call, kill_marked};
 pub use settle::{Settled, running, settle_once};
 
 use piton_core::ids::CallId;
@@ -75,6 +76,9 @@ pub struct RunSpec {
     /// It gets a terminal of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub terminal: bool,
+    /// How long the terminal waits for somebody to type before it is at the end of input, in milliseconds; without it, it is at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typing_ms: Option<u64>,
     /// It is left running: that it runs is told, and nobody waits for its end. This is how long it goes on, in milliseconds, where no
     /// process looks after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,9 +42,10 @@ pub struct Spawn {
 /// How a process is confined, by whose command it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confinement {
-    /// The user's own: hooks and key commands of a trusted configuration, the editor, git on our snapshots.
+    /// The user's own: the hooks and key commands of the user's configuration, the editor, git on our snapshots.
     User,
-    /// The model's, or code that the model may have written (shell commands, checks), with all the user may do.
+    /// The model's, or code that the model may have written (shell commands, checks, hooks of a repository), with all the user
+    /// may do.
     Model,
     /// The same, in a sandbox.
     Sandbox(Arc<Confined>),
@@ -81,6 +82,17 @@ impl RunnerCommand {
 
 /// The word by which a program of ours is asked to run one command in a sandbox, and nothing else.
 pub const CONFINE: &str = "sandbox-confine";
+
+/// How a line begins, behind `piton: `, that tells what a sandbox has moved away of what its command left.
+pub(crate) const OF_SANDBOX: &str = "sandbox: ";
+
+/// What a sandbox has moved away, a sentence each: taken out of what was written to the standard error of its command.
+pub fn moved_away(stderr: &mut String) -> Vec<String> {
+    let told = |line: &str| Some(line.strip_prefix("piton: ")?.strip_prefix(OF_SANDBOX)?.to_owned());
+    let moved = stderr.lines().filter_map(told).collect();
+    *stderr = stderr.split_inclusive('\n').filter(|line| told(line).is_none()).collect();
+    moved
+}
 
 /// Which process group a process is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,12 +152,12 @@ impl Spawn {
 
     /// Starts it. The caller waits for its end. To a confined one no host is open: there is nobody here to open them.
     pub fn start(&self, group: Group, streams: Streams) -> io::Result<Child> {
-        self.command(group, streams)?.spawn()
+        self.command(group, streams, None)?.spawn()
     }
 
     /// Starts it on the runtime, which collects it. It is not ended when the handle is dropped.
     pub fn start_async(&self, group: Group, streams: Streams) -> io::Result<tokio::process::Child> {
-        tokio::process::Command::from(self.command(group, streams)?).spawn()
+        tokio::process::Command::from(self.command(group, streams, None)?).spawn()
     }
 
     /// The same with the hosts that are open to it, for as long as the answer is kept.
@@ -165,9 +177,15 @@ impl Spawn {
 
     /// Starts it in a process group of its own, tells it `input`, and keeps this end of what it writes.
     pub fn run(&self, input: Option<String>, keep: Keep) -> io::Result<Running> {
+        // A sandbox has another use for its own standard input.
+        let (input, confined) = match self.confinement {
+            Confinement::Sandbox(_) => (None, input),
+            Confinement::User | Confinement::Model => (input, None),
+        };
         let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
         let (streams, opened) = self.opened(Streams { stdin, ..Streams::caught() })?;
-        let mut command = tokio::process::Command::from(self.command(Group::Own, streams)?);
+        let command = self.command(Group::Own, streams, confined.as_deref())?;
+        let mut command = tokio::process::Command::from(command);
         let mut child = command.kill_on_drop(true).spawn()?;
         let outlet = opened.map(Opened::serve);
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
@@ -202,7 +220,7 @@ impl Spawn {
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
-    fn command(&self, group: Group, streams: Streams) -> io::Result<Command> {
+    fn command(&self, group: Group, streams: Streams, input: Option<&str>) -> io::Result<Command> {
         let Some((program, arguments)) = self.argv.split_first() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command"));
         };
@@ -215,6 +233,7 @@ impl Spawn {
             }
             Confinement::Sandbox(confined) => {
                 let plan = Plan::of(&confined.reach).hand_over()?;
+                input.map_or(Ok(()), |input| Plan::hand_over_input(&plan, input))?;
                 let words = [OsStr::new(CONFINE), plan.as_os_str()];
                 let words = confined.by.to(words.into_iter().chain(self.argv.iter().map(OsString::as_os_str)));
                 let mut command = Command::new(&confined.by.program);

@@ -121,6 +121,8 @@ pub struct ToolLimits {
     pub background_unattended_ms: u64,
     /// Bytes of a command's output kept from its beginning; after that only the end is kept.
     pub spool_bytes: u64,
+    /// How long a command's terminal waits for a person to type before it is at the end of input, in milliseconds; `None`: nobody would.
+    pub typing_ms: Option<u64>,
 }
 
 impl Default for ToolLimits {
@@ -133,6 +135,7 @@ impl Default for ToolLimits {
             background_max_ms: BACKGROUND_MAX_MS,
             background_unattended_ms: BACKGROUND_UNATTENDED_MS,
             spool_bytes: crate::limits::SPOOL_BYTES,
+            typing_ms: None,
         }
     }
 }

@@ -226,6 +226,12 @@ const LEFT_BELOW: &[(&str, &str)] = &[
         "c/b/.git/remotes",
     ),
     ("git init -q a && echo /elsewhere/objects > a/.git/objects/info/alternates", "a/.git/objects/info/alternates"),
+    ("mkdir .VSCODE && echo x > .VSCODE/tasks.json", ".VSCODE"),
+    ("echo x > .ENVRC", ".ENVRC"),
+    ("mkdir .Claude && echo x > .Claude/settings.json", ".Claude"),
+    ("echo x > .BashRC", ".BashRC"),
+    ("mkdir -p .Git/hooks && echo x > .Git/hooks/pre-commit", ".Git/hooks/pre-commit"),
+    ("git init -q a && echo '* filter=x' > a/.git/info/attributes", "a/.git/info/attributes"),
     // What is not searched is the way to nothing either.
     ("mkdir -p node_modules/p/.vscode", "-"),
     ("mv node_modules/p here", "here/.vscode"),
@@ -297,6 +303,7 @@ async fn what_was_there_deeper_cannot_be_changed_and_what_the_session_made_can_b
 
 /// By each of them a git outside would write or run elsewhere, in the repository at the top or in the one that it is a worktree of.
 const LEADS: &[&str] = &[
+    "mkdir -p .git/info && echo '* filter=x' > .git/info/attributes",
     "rm -r .git/logs && ln -s /etc .git/logs",
     "mkdir -p .git/logs/refs/x && ln -s /etc/passwd .git/logs/refs/x/y",
     "echo /elsewhere/objects > .git/objects/info/alternates",
@@ -325,11 +332,81 @@ async fn what_leads_git_elsewhere_does_not_stay_in_a_worktree_either() {
             let (status, text) = run(&mut place, &mut number, &lead).await;
             assert_eq!(status, Status::Ok, "{lead}: {text}");
             assert!(text.contains("[sandbox: "), "{lead}: {text}");
-            let seen = "find .git -type l; cat .git/objects/info/alternates .git/rebase-merge/strategy; grep -rE '^(x|exec) ' .git/rebase-merge .git/sequencer";
+            let seen = "find .git -type l; cat .git/info/attributes .git/objects/info/alternates .git/rebase-merge/strategy; grep -rE '^(x|exec) ' .git/rebase-merge .git/sequencer";
             let looked = Command::new("sh").args(["-c", seen]).current_dir(&main).output().unwrap();
             assert_eq!(String::from_utf8_lossy(&looked.stdout), "", "{lead}");
         }
     }
+}
+
+/// A place that works in a folder of a repository, or in a submodule: `sub` of what is around it.
+fn within_a_repository(is_submodule: bool) -> Place {
+    let mut place = Place::confined();
+    let workspace = place.cx.workspace.clone();
+    repository(&workspace);
+    let made = match is_submodule {
+        true => {
+            let other = workspace.parent().unwrap().join("other");
+            std::fs::create_dir(&other).unwrap();
+            repository(&other);
+            format!("git -c protocol.file.allow=always submodule -q add {} sub", other.display())
+        }
+        false => "mkdir sub && echo a > sub/a && echo b > b && git add .".to_owned(),
+    };
+    let script = format!("{made} && git -c user.name=a -c user.email=a@b commit -qm more");
+    let made = Command::new("sh").args(["-c", &script]).current_dir(&workspace).env("HOME", "/nowhere").status();
+    assert!(made.unwrap().success());
+    place.cx.workspace = workspace.join("sub");
+    place.reach().workspace = workspace.join("sub");
+    place
+}
+
+#[tokio::test]
+async fn git_works_in_a_folder_of_a_repository_and_in_a_submodule_and_what_it_runs_is_protected() {
+    for is_submodule in [false, true] {
+        let mut place = within_a_repository(is_submodule);
+        let sub = place.cx.workspace.clone();
+        let mut number = 0;
+        let work = "test -z \"$(git status --short)\" && git log --oneline && echo c > c && git add c && \
+                    git -c user.name=a -c user.email=a@b commit -qm mine && test -z \"$(git status --short)\"";
+        let (status, text) = run(&mut place, &mut number, work).await;
+        assert_eq!(status, Status::Ok, "submodule {is_submodule}: {text}");
+        assert!(!text.contains("[sandbox: "), "submodule {is_submodule}: {text}");
+        for attack in ["git config core.fsmonitor x", "echo x > \"$(git rev-parse --git-dir)/hooks/post-commit\""] {
+            let (status, text) = run(&mut place, &mut number, attack).await;
+            assert_eq!(status, Status::Failed, "submodule {is_submodule}: {attack}: {text}");
+        }
+        // What is around it, which in a submodule's sandbox is not there.
+        run(&mut place, &mut number, "echo x > ../b; echo x > ../new").await;
+        let around = sub.parent().unwrap();
+        assert!(!around.join("new").exists());
+        assert!(is_submodule || std::fs::read(around.join("b")).unwrap() == b"b\n");
+        let lead = "mkdir -p \"$(git rev-parse --git-dir)/info\" && echo '* filter=x' > \"$(git rev-parse --git-dir)/info/attributes\"";
+        let (_, text) = run(&mut place, &mut number, lead).await;
+        assert!(text.contains("[sandbox: info/attributes was made"), "submodule {is_submodule}: {text}");
+        // Another git sees the commit.
+        let log = Command::new("git").args(["log", "-1", "--format=%s"]).current_dir(&sub).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&log.stdout), "mine\n", "submodule {is_submodule}");
+        place.reach().write = Write::Nothing;
+        let (status, text) = run(&mut place, &mut number, "git status --short && git log -1").await;
+        assert_eq!(status, Status::Ok, "read-only, submodule {is_submodule}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_clone_keeps_where_it_is_from() {
+    let mut place = Place::confined();
+    repository(&place.cx.workspace);
+    let mut number = 0;
+    let made = "git clone -q . cl && git init -q s && git -C s remote add origin https://example.org/a/b.git && \
+                git init -q t && git -C t remote add origin ext::touch%20x";
+    let (status, text) = run(&mut place, &mut number, made).await;
+    assert_eq!(status, Status::Ok, "{text}");
+    assert!(!text.contains("cl/.git/config") && !text.contains("s/.git/config"), "{text}");
+    assert!(text.contains("t/.git/config was made"), "{text}");
+    let later = "git -C cl pull -q && git -C s remote get-url origin && ! git -C t config remote.origin.url";
+    let (status, text) = run(&mut place, &mut number, later).await;
+    assert_eq!(status, Status::Ok, "{text}");
 }
 
 #[tokio::test]

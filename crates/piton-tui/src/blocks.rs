@@ -7,7 +7,7 @@ use piton_core::client::CheckRun;
 use piton_core::ending::TurnEnd;
 use piton_core::event::{Direction, GivenKind, Spent, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
-use piton_core::ids::MessageId;
+use piton_core::ids::{CallId, MessageId};
 use piton_core::question::Decision;
 use piton_core::story::{
     Block, BlockId, Body, CallBlock, CallStage, Caller, CompactionBlock, CompactionEnd, ModelBlock, ModelState,
@@ -45,6 +45,8 @@ pub(crate) struct Sketch<'t> {
     pub(crate) theme: &'t Theme,
     /// Whether what is long is folded.
     pub(crate) folds: bool,
+    /// The command that gets the person's keys.
+    pub(crate) typed_into: Option<&'t CallId>,
 }
 
 impl Sketch<'_> {
@@ -128,10 +130,19 @@ impl Sketch<'_> {
                 }
                 CallStage::Ready => self.row(self.head("●", theme.dim, call)),
                 CallStage::Running(output) => {
-                    let mut spans = self.head("●", theme.accent, call);
                     let seconds = call.started_ms.map_or(0, since);
-                    spans.push(Span::styled(format!(" {spinner} {seconds} s"), theme.dim));
-                    if call.caller != Caller::Model {
+                    let mut behind = vec![Span::styled(format!(" {spinner} {seconds} s"), theme.dim)];
+                    if has_terminal(call) {
+                        let is_typed = self.typed_into == Some(&call.call);
+                        let keys = if is_typed { "your keys go to it" } else { "Ctrl-\\ types into it" };
+                        behind.push(Span::styled(format!(" · {keys}"), theme.accent));
+                    }
+                    // What changes is seen, however long the command is.
+                    let room = self.columns.saturating_sub(behind.iter().map(|span| text::width(&span.content)).sum());
+                    let head = self.head("●", theme.accent, call);
+                    let mut spans = text::fit(&Line::from(head), room.max(self.columns / 3)).spans;
+                    spans.extend(behind);
+                    if call.caller != Caller::Model || self.typed_into == Some(&call.call) {
                         let mut rows = self.row(spans);
                         rows.extend(self.beside(&last_lines(output, MOST_LIVE)));
                         return rows;
@@ -556,6 +567,14 @@ pub(crate) fn message_of(block: &Block) -> Option<MessageId> {
         BlockId::User(message) => Some(message.clone()),
         _ => None,
     }
+}
+
+/// Whether a call is a command that runs and has a terminal.
+pub(crate) fn has_terminal(call: &CallBlock) -> bool {
+    let is_asked = |name: &str| call.input.value().is_some_and(|input| input[name] == true);
+    matches!(call.stage, CallStage::Running(_))
+        && call.kind == CallKind::Execute
+        && (is_asked("pty") || is_asked("tty"))
 }
 
 /// Whether a rewind has come to its end.

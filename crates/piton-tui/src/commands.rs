@@ -45,7 +45,7 @@ const OWN: [(&str, &str, &str); 38] = [
     ("skills", "", "the skills there are, and where each comes from"),
     ("hooks", "", "list hooks"),
     ("config", "[KEY VALUE]", "the settings in force, where each comes from; changes one"),
-    ("theme", "[ansi|dark|light|colourblind|none]", "other colours"),
+    ("theme", "[ansi|dark|light|colourblind|none]", "other colors"),
     ("tui", "[full|inline]", "use the whole screen, or the scrollback"),
     ("export", "[FILE]", "write the session as Markdown"),
     ("copy", "[N] [code]", "copy the last answer, the one N answers ago, or its code"),

@@ -10,6 +10,7 @@ mod frame;
 mod offer;
 mod press;
 mod spoken;
+mod typing;
 #[cfg(test)]
 mod tests;
 
@@ -29,7 +30,7 @@ use crate::trust::{Brought, Trusting};
 use crossterm::event::KeyEvent;
 use piton_core::client::{Answer, Published, Scope as RewindScope, Wanted, When};
 use piton_core::event::{Event, Subject};
-use piton_core::ids::MessageId;
+use piton_core::ids::{CallId, MessageId};
 use piton_core::permission::PermissionMode;
 use piton_core::task::Tasks;
 use piton_core::todo::TodoItem;
@@ -182,6 +183,8 @@ pub enum Effect {
         /// Whether the model never reads of it.
         is_private: bool,
     },
+    /// Type these keys into the terminal of a command that runs.
+    Type(CallId, String),
     /// Work in another permission mode.
     Mode(PermissionMode),
     /// A command that the face does not carry out itself.
@@ -291,6 +294,8 @@ pub struct Face {
     trusting: Option<Trusting>,
     /// Whether the face is left when the turn is over.
     leaves_after: bool,
+    /// The command that gets the keys.
+    typed_into: Option<CallId>,
     /// Words that came back into the prompt, until it is sent.
     returned: String,
     facts: Option<Facts>,
@@ -354,6 +359,7 @@ impl Face {
             rewind: None,
             trusting: None,
             leaves_after: false,
+            typed_into: None,
             returned: String::new(),
             facts: None,
             notes: Vec::new(),
@@ -542,6 +548,7 @@ impl Face {
             _ => {}
         }
         self.transcript.hear(published);
+        self.stop_typing_into_what_is_over();
     }
 
     /// Questions are not open any more. What was being typed for one is not lost.
@@ -562,7 +569,7 @@ impl Face {
         let (columns, _) = self.size;
         self.questions.clear();
         self.notes.extend(self.transcript.commit(columns, &self.theme));
-        self.notes.extend(self.transcript.open(columns, &self.theme, '–', self.now_ms));
+        self.notes.extend(self.transcript.open(columns, &self.theme, ('–', None), self.now_ms));
         self.transcript = Transcript::new();
     }
 

@@ -117,16 +117,29 @@ impl Page {
         let last = (self.top + high).min(self.rows.len());
         let foot = match &self.search {
             Some(search) => format!("/{search}"),
-            None => format!(
-                "{} · {}–{last} of {} · ↑↓ PgUp PgDn g G{} · / search, n N · q",
-                blocks::one_line(&self.title),
-                (self.top + 1).min(last),
-                self.rows.len(),
-                if self.parts.len() > 1 { " { }" } else { "" },
-            ),
+            None => self.foot(last, columns),
         };
         screen.push(text::fit(&Line::from(Span::styled(foot, theme.chosen)), columns));
         screen
+    }
+
+    /// Where one is, and as many of the keys as fit, the most needed first.
+    fn foot(&self, last: usize, columns: usize) -> String {
+        let parts = if self.parts.len() > 1 { " { }" } else { "" };
+        let search = if self.found.is_empty() { "/ search" } else { "n N / search" };
+        if self.top == 0 && last == self.rows.len() {
+            return format!("{} · {search} · q", blocks::one_line(&self.title));
+        }
+        let at =
+            format!("{} · {}–{last} of {}", blocks::one_line(&self.title), (self.top + 1).min(last), self.rows.len());
+        let keys = [
+            format!("↑↓ PgUp PgDn g G{parts} · {search} · q"),
+            format!("↑↓ PgUp PgDn{parts} · {search} · q"),
+            format!("PgDn{parts} · / · q"),
+            "q".to_owned(),
+        ];
+        let feet = keys.iter().map(|keys| format!("{at} · {keys}"));
+        feet.clone().find(|foot| text::width(foot) <= columns).or_else(|| feet.last()).unwrap_or_default()
     }
 
     fn lay_out(&mut self, columns: usize) {

@@ -165,6 +165,7 @@ impl Prompt {
             | Action::ExternalEditor
             | Action::PasteClipboard
             | Action::Background
+            | Action::TypeInto
             | Action::Redraw
             | Action::Help
             | Action::Rename

@@ -10,6 +10,7 @@ use crate::theme::Theme;
 use piton_core::call::{CallKind, Status};
 use piton_core::client::Published;
 use piton_core::event::{Delivery, Subject};
+use piton_core::ids::CallId;
 use piton_core::story::{Block, BlockId, Body, Caller, Change, Field, Story, WordsState};
 use ratatui_core::text::Line;
 use serde_json::Value;
@@ -195,7 +196,7 @@ impl Transcript {
         if self.catches_up {
             return rows;
         }
-        let sketch = Sketch { columns, theme, folds: true };
+        let sketch = Sketch { columns, theme, folds: true, typed_into: None };
         let open: Vec<Arc<Block>> =
             self.story.blocks().filter(|block| !self.done.contains(&block.id)).map(Arc::clone).collect();
         let mut rest = open.iter().peekable();
@@ -273,8 +274,14 @@ impl Transcript {
     }
 
     /// The rows of what may still change, without what waits to be heard.
-    pub(crate) fn open(&self, columns: usize, theme: &Theme, spinner: char, now_ms: u64) -> Vec<Line<'static>> {
-        let sketch = Sketch { columns, theme, folds: true };
+    pub(crate) fn open(
+        &self,
+        columns: usize,
+        theme: &Theme,
+        (spinner, typed_into): (char, Option<&CallId>),
+        now_ms: u64,
+    ) -> Vec<Line<'static>> {
+        let sketch = Sketch { columns, theme, folds: true, typed_into };
         let mut rows = Vec::new();
         let is_open = |block: &&Arc<Block>| !self.done.contains(&block.id) && !self.catches_up;
         for block in self.story.blocks().filter(is_open) {

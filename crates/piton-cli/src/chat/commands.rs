@@ -342,7 +342,7 @@ impl Chat<'_> {
             self.fail(&error);
             return self.terminal.tell(Input::PutBack(words));
         }
-        self.ask(Request::Shell { command, keep_from_model }, About::Shell(words));
+        self.ask(Request::Shell { command, keep_from_model, terminal: true }, About::Shell(words));
     }
 }
 

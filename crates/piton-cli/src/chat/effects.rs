@@ -31,6 +31,7 @@ impl Chat<'_> {
             Effect::Cancel => self.ask(Request::Cancel {}, About::Else),
             Effect::Unqueue(message) => self.take_back(message),
             Effect::Shell { command, is_private } => self.shell(command, is_private).await,
+            Effect::Type(call, keys) => self.ask(Request::Type { call, keys }, About::Else),
             Effect::Mode(mode) => self.mode(mode).await,
             Effect::Command { name, words } => self.command(&name, &words).await,
             Effect::Chosen(purpose, value) => self.chosen(purpose, &value).await,

@@ -259,9 +259,18 @@ mod tests {
             delivery: Delivery::Steer,
             typed: None,
             allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
         };
         let (model, policy) = ("fake/model".to_owned(), Box::new(Policy::piton()));
-        let turn = Event::TurnStarted { turn: 1, model, fallbacks: vec![], policy, compact_at_tokens: Some(8_000) };
+        let turn = Event::TurnStarted {
+            turn: 1,
+            model,
+            fallbacks: vec![],
+            policy,
+            compact_at_tokens: Some(8_000),
+            this_turn_only: false,
+        };
         let mut events = vec![started, said, turn];
         for (step, read) in [(1, 0), (2, 900)] {
             events.push(Event::StepStarted { step, kind: StepKind::Ordinary, note: None });

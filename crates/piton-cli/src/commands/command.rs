@@ -73,6 +73,7 @@ fn whole(found: &Found<Command>, text: &mut String) {
     let shell: Vec<String> = template::shell_commands(&command.template).into_iter().map(str::to_owned).collect();
     say("words", &command.places.names);
     say("runs", &shell);
+    say("turn with", &command.directions.words());
     say("not read", &command.unknown);
     let _ = writeln!(text, "\n{}", command.template.trim().lines().map(view::clean).collect::<Vec<_>>().join("\n"));
 }
@@ -83,7 +84,8 @@ fn object(found: &Found<Command>) -> Value {
         Ok(command) => json!({
             "name": command.name, "state": state, "file": file, "description": command.description, "hint": command.hint,
             "words": command.places.names, "runs": template::shell_commands(&command.template), "not_read": command.unknown,
-            "template": command.template,
+            "model": command.directions.model, "effort": command.directions.effort, "agent": command.directions.agent,
+            "subtask": command.directions.subtask, "template": command.template,
         }),
         Err(why) => json!({"state": state, "file": file, "error": why}),
     }

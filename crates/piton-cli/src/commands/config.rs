@@ -37,8 +37,14 @@ pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> Result<u8
         ConfigCommand::Show { origin, settings } => show(origin, &settings.layers(), around)?,
         ConfigCommand::Path => path(around)?,
         ConfigCommand::Check { file, settings } => check(file.as_deref(), &settings.layers(), around)?,
-        ConfigCommand::Edit => return open(around),
-        ConfigCommand::Set { key, value } => set(&key, &value, around)?,
+        ConfigCommand::Edit => {
+            around.only_by_a_person()?;
+            return open(around);
+        }
+        ConfigCommand::Set { key, value } => {
+            around.only_by_a_person()?;
+            set(&key, &value, around)?;
+        }
         ConfigCommand::Trust(args) => return trust::trust(&args, around),
         ConfigCommand::Untrust => trust::revoke(around)?,
         ConfigCommand::Schema => view::write_stdout(SCHEMA),

@@ -231,7 +231,8 @@ fn claude(config: &Config, around: &Surroundings) {
             let mut keys: Vec<_> = settings.keys().filter(|key| !is_used(key)).map(|key| view::clean(key)).collect();
             // Of a repository's rules, those that allow are not taken.
             let of_rules = settings.get("permissions").and_then(Value::as_object).filter(|_| takes_rules);
-            let is_used = |key: &str| matches!(key, "deny" | "ask") || key == "allow" && Some(folder) == home.as_ref();
+            let widens = config.claude.permissions == Some(true) && Some(folder) == home.as_ref();
+            let is_used = |key: &str| matches!(key, "deny" | "ask") || key == "allow" && widens;
             let of_rules = of_rules.into_iter().flat_map(|rules| rules.keys()).filter(|key| !is_used(key));
             keys.extend(of_rules.map(|key| format!("permissions.{}", view::clean(key))));
             unused.extend((!keys.is_empty()).then(|| format!("{name} ({})", keys.join(", "))));

@@ -92,7 +92,8 @@ fn line(found: &Found, text: &mut String) {
 fn whole(found: &Found, text: &mut String) {
     line(found, text);
     let Ok(Read { skill, unknown }) = &found.read else { return };
-    let Skill { given, is_for_people, argument_hint, fork, license, compatibility, metadata, file: _ } = skill;
+    let Skill { given, is_for_people, argument_hint, fork, license, compatibility, metadata, file: _, directions } =
+        skill;
     let mut say = |name: &str, said: Option<String>| {
         if let Some(said) = said.filter(|said| !said.is_empty()) {
             let _ = writeln!(text, "    {name:<13} {}", view::clean(&said));
@@ -101,6 +102,7 @@ fn whole(found: &Found, text: &mut String) {
     say("called by", Some(callers(given.is_for_model, *is_for_people).to_owned()));
     say("arguments", argument_hint.clone().or_else(|| Some(given.arguments.join(" "))));
     say("runs as", fork.as_ref().map(|fork| format!("the subagent {}", fork.agent())));
+    say("turn with", Some(directions.words().join(", ")));
     say("license", license.clone());
     say("compatibility", compatibility.clone());
     let metadata: Vec<String> = metadata.iter().map(|(key, value)| format!("{key}: {value}")).collect();

@@ -36,6 +36,7 @@ pub(crate) fn trust(args: &TrustArgs, around: &Surroundings) -> Result<u8> {
         sensible(&item.path, around)?;
     }
     view::write_stderr(&format!("\nThe hash of all of it, for `piton run --trust=HASH`:\n{}\n", brought.hash()));
+    around.only_by_a_person()?;
     if !args.yes && !is_agreed(around)? {
         view::write_stderr("Not trusted; it stays out of force.\n");
         return Ok(EXIT_FAILED);

@@ -194,3 +194,61 @@ fn what_a_repository_brings_along_is_trusted_and_let_go_of_by_a_key() {
     person.type_keys("\u{4}");
     assert_eq!(person.end(), 0);
 }
+
+#[test]
+fn a_person_types_into_a_command_of_their_own_and_what_it_hides_is_on_no_record() {
+    let stage = Stage::new(json!([{"text": "I see."}]));
+    let mut person = seat(&stage, &["--sandbox", "off"]);
+    wait_for(&person, "? keys");
+    person.type_keys(
+        "!read -p 'name? ' name; echo hello-$name; read -s -p 'password? ' word; echo; echo long-${#word}\r",
+    );
+    wait_for(&person, "│ name?");
+    wait_for(&person, "types into it");
+    // Until then keys are the prompt's.
+    person.type_keys("w");
+    wait_for(&person, "› w");
+    person.type_keys("\u{15}\u{1c}");
+    wait_for(&person, "your keys go to the command");
+    person.type_keys("world\r");
+    wait_for(&person, "│ name? world");
+    wait_for(&person, "│ password?");
+    person.type_keys("hunter22\r");
+    wait_for(&person, "│ long-8");
+    wait_for(&person, "? keys");
+    let journal = serde_json::to_string(&stage.journal()).unwrap();
+    let outcome =
+        stage.journal().into_iter().rfind(|event| event["type"] == "call_settled").unwrap()["outcome"].clone();
+    assert_eq!(outcome["metadata"]["typed"], "world\n", "{outcome}");
+    assert!(!journal.contains("hunter22") && !shown(&person).contains("hunter22"), "{journal}");
+    person.type_keys("what did I say?\r");
+    wait_for(&person, "I see.");
+    let told = serde_json::to_string(&stage.last_messages()).unwrap();
+    assert!(told.contains("the user typed into the command: world") && !told.contains("hunter22"), "{told}");
+    wait_for(&person, "? keys");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+#[test]
+fn a_person_types_into_a_command_of_the_models_that_has_a_terminal() {
+    let command = "read -p 'sure? ' answer; echo got-$answer";
+    let ask = json!({"tools": [{"name": "bash", "args": {"command": command, "pty": true}}]});
+    let stage = Stage::new(json!([ask, {"text": "Noted."}]));
+    let mut person = seat(&stage, &["--sandbox", "off", "--yes", "go"]);
+    wait_for(&person, "types into it");
+    wait_for(&person, "│ sure?");
+    person.type_keys("\u{1c}");
+    wait_for(&person, "your keys go to the command");
+    person.type_keys("no\u{7f}\u{7f}yes\r");
+    wait_for(&person, "Noted.");
+    let told = serde_json::to_string(&stage.last_messages()).unwrap();
+    assert!(told.contains("got-yes"), "{told}");
+    wait_for(&person, "? keys");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+    // Where nobody is there who could type, it is at the end of input.
+    let stage = Stage::new(json!([ask, {"text": "Noted."}]));
+    stage.run(&["--sandbox", "off", "go"]).expect_code(0);
+    assert!(stage.last_messages().iter().any(|message| message.to_string().contains("got-")));
+}

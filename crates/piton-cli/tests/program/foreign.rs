@@ -187,9 +187,13 @@ fn what_a_repository_wants_asked_lifts_no_ban_of_yours() {
     assert!(code == 3 && told.contains("git push *"), "{told}");
     let (code, told) = check(&stage, "make all");
     assert!(code == 3 && told.contains("make *"), "what a repository forbids, nobody else's yes lifts: {told}");
+    let listed = |stage: &Stage| Ran::of(stage.piton(&["permission", "list"])).expect_code(0).stdout;
+    assert!(!listed(&stage).contains("ls *"), "nobody asked for what that file allows");
+    let stage = stage.with_config("[claude]\npermissions = true\n");
+    assert!(listed(&stage).contains("ls *"));
     assert_eq!(check(&stage, "ls -l").0, 0);
     // Among equals what Piton's own configuration says counts.
-    let stage = stage.with_config("[permission]\n\"bash(ls *)\" = \"deny\"\n");
+    let stage = stage.with_config("[claude]\npermissions = true\n[permission]\n\"bash(ls *)\" = \"deny\"\n");
     assert_eq!(check(&stage, "ls -l").0, 3);
 }
 

@@ -50,6 +50,32 @@ fn a_script_written_for_claude_code_refuses_with_exit_code_2() {
 }
 
 #[test]
+fn hooks_of_a_repository_run_in_the_sandbox_and_those_of_a_user_where_they_say_so() {
+    let lint = "cat > lint.json\necho x > .envrc\ntouch \"$HOME/escaped\"\n";
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "write", "args": {"path": "scripts/lint.sh", "content": lint}}]},
+        {"tools": [{"name": "bash", "args": {"command": "true"}}]},
+        {"text": "Done."},
+    ]));
+    let stage = stage.with_config(
+        "[[hooks.PreToolUse]]\nmatcher = \"Bash\"\ncommand = \"touch $HOME/own\"\n\
+         [[hooks.UserPromptSubmit]]\ncommand = \"cat > boxed.json; touch $HOME/boxed\"\nsandbox = true\n",
+    );
+    stage.workspace.write(
+        ".piton/config.toml",
+        "[[hooks.PostToolUse]]\nmatcher = \"Bash\"\nhooks = [{command = \"sh scripts/lint.sh\", sandbox = false}]\n",
+    );
+    stage.run(&["--sandbox", "workspace-write", "--trust", "go"]).expect_code(0);
+    let input = |name: &str| -> Value { serde_json::from_str(&stage.workspace.read(name)).unwrap() };
+    assert_eq!(input("lint.json")["tool_name"], "Bash");
+    assert_eq!(input("boxed.json")["prompt"], "go");
+    assert!(stage.home.has("own") && !stage.home.has("boxed") && !stage.home.has("escaped"));
+    assert!(!stage.workspace.has(".envrc"));
+    let told = json!(hooks_of(&stage)).to_string();
+    assert!(told.contains("sandbox: .envrc was made or changed"), "{told}");
+}
+
+#[test]
 fn answers_in_json_change_inputs_and_add_context() {
     let stage = Stage::new(work());
     let rewrite = script(

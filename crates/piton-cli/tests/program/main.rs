@@ -22,6 +22,7 @@ mod examples;
 mod face;
 mod faults;
 mod follow;
+mod for_turn;
 mod foreign;
 mod hand_over;
 mod hooks;

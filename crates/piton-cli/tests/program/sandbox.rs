@@ -65,6 +65,53 @@ fn what_is_moved_away_by_hand_is_kept_and_named() {
 }
 
 #[test]
+fn what_a_check_or_a_formatter_leaves_is_moved_away_and_told() {
+    let stage = calls([("write", json!({"path": "a.txt", "content": "a\n"}))]);
+    let stage = stage.with_config("[tools.format]\n\"*.txt\" = \"echo x > .mcp.json; : {file}\"\n");
+    let args = ["--sandbox", "workspace-write", "--check", "echo x > .envrc", "go"];
+    let ran = stage.run(&args).expect_code(0);
+    assert!(!stage.workspace.has(".envrc") && !stage.workspace.has(".mcp.json"));
+    let written = &ran.outcomes()[0];
+    assert!(text(written).contains("[sandbox: .mcp.json was made or changed"), "{written}");
+    assert!(written["metadata"]["undone"][0].as_str().unwrap().starts_with(".mcp.json"), "{written}");
+    let told = json!(ran.all("hooks_ran")).to_string();
+    assert!(told.contains("passed; sandbox: .envrc was made or changed"), "{told}");
+    assert!(told.contains("[sandbox: .envrc was made or changed"), "{told}");
+}
+
+#[test]
+fn git_works_where_the_workspace_is_a_folder_of_a_repository() {
+    let work = "git status --short && git log --oneline && echo b > b && git add b && git commit -qm mine";
+    let stage = calls([
+        ("bash", json!({"command": work})),
+        ("bash", json!({"command": "git config core.fsmonitor x"})),
+        ("write", json!({"path": "../.git/hooks/post-commit", "content": "x"})),
+    ]);
+    let root = stage.workspace.path();
+    stage.workspace.write("sub/a", "a\n");
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(args).current_dir(&root).env("HOME", "/nowhere");
+        let output = git.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    git(&["init", "-q", "."]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    stage.home.write(".gitconfig", "[user]\n\tname = a\n\temail = a@b\n");
+    let mut run = stage.run_command(&["--sandbox", "workspace-write", "go"]);
+    run.current_dir(root.join("sub"));
+    let ran = Ran::of(run);
+    let outcomes = ran.outcomes();
+    assert_eq!(outcomes[0]["status"], "ok", "{outcomes:?}");
+    assert!(text(&outcomes[0]).contains("first"), "{outcomes:?}");
+    assert_eq!((&outcomes[1]["status"], &outcomes[2]["status"]), (&json!("failed"), &json!("failed")), "{outcomes:?}");
+    assert_eq!(git(&["log", "-1", "--format=%s"]), "mine\n");
+    assert!(!root.join(".git/hooks/post-commit").exists());
+}
+
+#[test]
 fn a_person_is_told_what_the_sandbox_moved_away() {
     let stage = calls([("bash", json!({"command": "echo x > .envrc"}))]);
     let args = ["run", "--yes", "--model", "openai-chat/m", "--sandbox", "workspace-write", "go"];

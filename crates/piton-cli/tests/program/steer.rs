@@ -28,7 +28,7 @@ impl<'s> Talk<'s> {
         Self::of(stage, command)
     }
 
-    fn of(stage: &'s Stage, mut command: Command) -> Self {
+    pub(crate) fn of(stage: &'s Stage, mut command: Command) -> Self {
         let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
         let mut child = command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::null()).spawn().unwrap();
         let input = child.stdin.take();

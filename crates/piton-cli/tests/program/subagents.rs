@@ -157,15 +157,25 @@ fn a_conversation_with_a_subagent_goes_on_by_its_task_id_and_nobody_elses() {
         {"of": "remember seven", "text": "I do."},
         {"text": "ok"},
         {"tools": [{"name": "task", "args": {"description": "ask", "prompt": "which number?", "task_id": "TASK"}}]},
-        {"of": "remember seven", "text": "Seven."},
-        {"text": "It was seven."},
+        {"text": "There is none."},
     ]));
     let ran = stage.run(&["go"]).expect_code(0);
     let child = children(&ran.events()).remove(0);
     let foreign = stage.run(&["--continue", "again"]).expect_code(0);
     let text = foreign.outcomes()[0]["text"].as_str().unwrap().to_owned();
     assert!(text.contains("no subagent of this session has that task_id"), "{text}");
-    assert!(!child.is_empty());
+    let stage = Stage {
+        provider: piton_testkit::FakeProvider::start(json!([
+            {"tools": [{"name": "task", "args": {"description": "ask", "prompt": "which number?", "task_id": child}}]},
+            {"of": "remember seven", "text": "Seven."},
+            {"text": "It was seven."},
+        ])),
+        ..stage
+    };
+    let own = stage.run(&["--continue", "ask it"]).expect_code(0);
+    assert_eq!(own.outcomes()[0]["text"], format!("Seven.\n\n[task_id: {child}]"));
+    let asked = stage.provider.requests()[1].body["messages"].to_string();
+    assert!(["remember seven", "I do.", "which number?"].iter().all(|words| asked.contains(words)), "{asked}");
 }
 
 #[test]
@@ -1003,4 +1013,52 @@ fn export_import_search_cost_and_trace_take_the_subagents_along() {
     let text = std::fs::read_to_string(&file).unwrap().replace("\"type\":\"delegated\"", "\"type\":\"event_lost\"");
     std::fs::write(&file, text).unwrap();
     Ran::of(stage.piton(&["session", "import", &file])).expect_code(1);
+}
+
+/// What a person says refers to files; what a model says to another does not, whatever the rules for reading are.
+#[test]
+fn an_at_in_what_a_model_tells_a_subagent_refers_to_nothing() {
+    let call = json!({"name": "task", "args": {"description": "look", "prompt": "see @secret.txt", "subagent_type": "general"}});
+    let script = json!([{"tools": [call]}, {"of": "see @secret.txt", "text": "I cannot."}, {"text": "done"}]);
+    let stage = Stage::new(script).with_files([("secret.txt", "THE SECRET")]);
+    stage.run(&["go"]).expect_code(0);
+    let requests = stage.provider.requests();
+    assert!(requests.iter().all(|request| !request.body.to_string().contains("THE SECRET")));
+    let stage = Stage::new(json!([{"text": "done"}])).with_files([("secret.txt", "THE SECRET")]);
+    stage.run(&["see @secret.txt"]).expect_code(0);
+    assert!(stage.provider.requests()[0].body.to_string().contains("THE SECRET"));
+}
+
+#[test]
+fn the_servers_of_the_agent_that_runs_a_session_are_there_for_its_turns_and_gone_for_others() {
+    let echo = json!({"tools": [{"name": "mcp__db__echo", "args": {"text": "x"}}]});
+    let stage =
+        Stage::new(json!([echo, {"text": "It said x."}, echo, {"text": "There is none."}, echo, {"text": "Again."}]));
+    with_parts(&stage);
+    stage.run(&["--agent", "db", "go"]).expect_code(1).expect_said(&["that you do not trust"]);
+    assert!(!stage.workspace.has("log"), "untrusted, nothing of it is started");
+    Ran::of(stage.piton(&["trust", "--yes"])).expect_code(0);
+    let begun = || stage.workspace.read("log").matches("began").count();
+    let is_running = || {
+        let log = stage.workspace.read("log");
+        let pid = log.lines().rev().find_map(|line| line.strip_prefix("began ")).unwrap().parse().unwrap();
+        is_alive(pid)
+    };
+    let mut talk = Talk::new(&stage, &["--sandbox", "off", "--agent", "db"]);
+    talk.say(r#"{"do":"prompt","text":"ask it"}"#);
+    until("the first turn has ended", || talk.count("result") == 1);
+    assert!(stage.last_messages().iter().any(|message| message.to_string().contains("You said x.")));
+    assert!(begun() == 1 && is_running());
+    talk.say(r#"{"do":"configure","agent":"build"}"#);
+    talk.say(r#"{"do":"prompt","text":"and you?"}"#);
+    until("the second turn has ended", || talk.count("result") == 2);
+    until("its server is stopped", || !is_running());
+    let outcomes: Vec<Value> = talk.lines().into_iter().filter(|line| line["type"] == "call_settled").collect();
+    assert_eq!(outcomes[1]["outcome"]["status"], "failed", "{}", outcomes[1]);
+    talk.say(r#"{"do":"configure","agent":"db"}"#);
+    talk.say(r#"{"do":"prompt","text":"once more"}"#);
+    until("the third turn has ended", || talk.count("result") == 3);
+    assert!(stage.last_messages().last().unwrap().to_string().contains("You said x."));
+    assert_eq!((begun(), talk.end()), (2, 0));
+    until("nothing is left over", || !is_running());
 }

@@ -30,6 +30,7 @@ impl Desk {
             fallbacks: vec![],
             policy,
             compact_at_tokens: None,
+            this_turn_only: false,
         });
     }
 

@@ -159,6 +159,13 @@ impl Pattern {
         !below.is_empty() && root.join(below.trim_start_matches('/')).starts_with(path)
     }
 
+    /// Whether it is about this host at some port.
+    pub(super) fn could_match_host(&self, name: &str) -> bool {
+        let Self::Host(pattern) = self else { return false };
+        let port = pattern.rsplit_once(':').map(|(_, port)| format!(":{port}")).unwrap_or_default();
+        self.matches_host(&format!("{name}{port}"))
+    }
+
     pub(super) fn matches_host(&self, host: &str) -> bool {
         let Self::Host(pattern) = self else { return false };
         let host = host.to_lowercase();

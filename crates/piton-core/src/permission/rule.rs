@@ -211,7 +211,10 @@ impl Rule {
             Access::Write(_) => self.tool == EDIT || of_all && is_one_of(EDITING),
             Access::Read(_) => self.tool == READ || of_all && is_one_of(READING),
             Access::Reach(_) => self.tool == NET || of_all && self.tool == "web_fetch",
-            Access::Command(_) => of_all && (is_one_of(EDITING) || is_one_of(READING)),
+            Access::Command(_) => {
+                let is_about_hosts = self.action == Action::Deny && is_one_of(&[NET, "web_fetch"]);
+                of_all && (is_one_of(EDITING) || is_one_of(READING) || is_about_hosts)
+            }
             // What a tool uses in the name of another, such as a server.
             Access::Use(used) => self.names(used),
             _ => false,
@@ -229,6 +232,10 @@ impl Rule {
                     false => pattern.concerns(path, places),
                 };
                 part.may_open.iter().any(opens)
+            }
+            // Any program may talk to a host that is mentioned, by options and code that no table knows.
+            Access::Command(part) if matches!(pattern, Pattern::Host(_)) => {
+                !part.is_harmless && part.may_reach.iter().any(|host| pattern.could_match_host(host))
             }
             Access::Command(part) => {
                 let mentions = |program: &str| {

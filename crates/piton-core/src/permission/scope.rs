@@ -134,7 +134,12 @@ pub(super) fn narrowest(ask: &Ask<'_>, access: &Access) -> Option<Rule> {
             )
         }
         Access::Write(path) if ask.has_commands() => rule("Edit", Some(folder(path)?)),
-        Access::Write(path) if ask.is_below_workspace(path) => rule(ask.tool, Some("./**".to_owned())),
+        Access::Write(path) if ask.is_below_workspace(path) => {
+            let below = Path::new(path).strip_prefix(ask.workspace).ok()?;
+            let folder = below.parent().and_then(Path::to_str).filter(|folder| !folder.is_empty());
+            let file = || format!("./{}", below.display());
+            rule(ask.tool, Some(folder.map_or_else(file, |folder| format!("./{folder}/**"))))
+        }
         Access::Write(path) => rule(ask.tool, Some(folder(path)?)),
         Access::Read(path) => rule("Read", Some(folder(path)?)),
         Access::Reach(host) => rule("net", Some(format!("domain:{host}"))),

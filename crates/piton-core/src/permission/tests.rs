@@ -275,7 +275,8 @@ fn always_covers_the_parts_that_asked_and_no_more() {
     };
     assert_eq!((later("git log"), later("git push")), (Action::Allow, Action::Ask));
     let edits = |path: &str| rules.judge(&ask("edit", &[Access::Write(path.into())])).remember.0[0].to_string();
-    assert_eq!((edits("/w/src/a"), edits("/x/y/a")), ("edit(./**)".to_owned(), "edit(/x/y/**)".to_owned()));
+    assert_eq!(edits("/w/a"), "edit(./a)");
+    assert_eq!((edits("/w/src/a"), edits("/x/y/a")), ("edit(./src/**)".to_owned(), "edit(/x/y/**)".to_owned()));
 }
 
 #[test]
@@ -299,6 +300,52 @@ fn a_file_tool_asks_each_time_about_what_the_sandbox_protects() {
 }
 
 #[test]
+fn a_file_tool_asks_about_files_of_ci_and_lock_files_and_a_command_may_write_them() {
+    let of = |mode, is_confined, accesses: &[Access]| {
+        let judged = Rules::default().judge_in(mode, &[], &Ask { is_confined, ..ask("write", accesses) });
+        (judged.action, judged.is_asked_each_time)
+    };
+    use PermissionMode::{AcceptEdits, Ask as Asks, Auto};
+    let writes = |path: &str| [Access::Write(path.into())];
+    for is_confined in [true, false] {
+        for path in ["/w/.github/workflows/ci.yml", "/w/a/.GitLab-CI.yml", "/w/Jenkinsfile"] {
+            assert_eq!(of(Auto, is_confined, &writes(path)), (Action::Ask, true), "{path}");
+        }
+        for path in ["/w/Cargo.lock", "/w/a/package-lock.json"] {
+            assert_eq!(of(Auto, is_confined, &writes(path)).0, Action::Allow, "{path}");
+            assert_eq!(of(AcceptEdits, is_confined, &writes(path)), (Action::Ask, false), "{path}");
+            assert_eq!(of(Asks, is_confined, &writes(path)).0, Action::Ask, "{path}");
+        }
+        assert_eq!(of(AcceptEdits, is_confined, &writes("/w/.github/CODEOWNERS")).0, Action::Allow);
+        let by_command = [command("make"), Access::Write("/w/Cargo.lock".into())];
+        assert_eq!(of(Auto, is_confined, &by_command).0, Action::Allow);
+    }
+}
+
+#[test]
+fn without_a_sandbox_the_same_is_protected_and_writes_elsewhere_are_asked_about_as_reads_are() {
+    let reach = Reach {
+        protected: vec![".envrc".into()],
+        read: vec!["/usr".into()],
+        never: vec!["/k".into()],
+        ..Reach::default()
+    };
+    let of = |accesses: &[Access]| {
+        let asked = Ask { reach: &reach, ..ask("write", accesses) };
+        Rules::default().judge_in(PermissionMode::Auto, &[], &asked).action
+    };
+    let redirects = |path: &str| [command("echo x"), Access::Write(path.into())];
+    assert_eq!(of(&[Access::Write("/w/.envrc".into())]), Action::Ask);
+    assert_eq!(of(&redirects("/w/a/.envrc")), Action::Ask);
+    for path in ["/esc.txt", "/home/me/.bashrc", "/usr/lib/x"] {
+        assert_eq!(of(&[Access::Write(path.into())]), Action::Ask, "{path}");
+    }
+    assert_eq!(of(&[Access::Write("/k/id".into())]), Action::Deny);
+    assert_eq!(of(&[Access::Write("/w/a".into())]), Action::Allow);
+    assert_eq!(of(&redirects("/tmp/x")), Action::Allow, "a command may write there in ways that nobody sees");
+}
+
+#[test]
 fn keys_and_pitons_own_files_are_for_no_call() {
     let reach = Reach {
         home: "/home/me".into(),
@@ -314,6 +361,11 @@ fn keys_and_pitons_own_files_are_for_no_call() {
     assert_eq!(of(&all, Access::Read("/home/me/.ssh/id".into())), Action::Deny);
     assert_eq!(of(&all, Access::Write("/home/me/piton/sessions/s/journal".into())), Action::Deny);
     assert_eq!(of(&all, Access::Read("/home/me/piton/sessions/s/calls/c.out".into())), Action::Allow);
+    // Folders that hold them: no rule allows that, and a person is asked each time.
+    for above in ["/home/me", "/home", "/"] {
+        assert_eq!(of(&all, Access::Write(above.into())), Action::Ask, "{above}");
+    }
+    assert_eq!(of(&all, Access::Write("/home/me/other".into())), Action::Allow);
     let none = Rules::default();
     assert_eq!(of(&none, Access::Read("/usr/bin/env".into())), Action::Allow);
     assert_eq!(of(&none, Access::Read("/home/me/other/a".into())), Action::Ask);

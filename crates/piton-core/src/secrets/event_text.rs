@@ -11,6 +11,7 @@ use crate::model::{ModelError, Reply};
 use crate::permission::{Judged, PartSaid};
 use crate::policy::Policy;
 use crate::question::{Choice, Decision, Fact, Question, QuestionBlock};
+use crate::subtask::Subtask;
 use crate::todo::TodoItem;
 use serde_json::{Map, Value};
 
@@ -52,8 +53,8 @@ impl Event {
             Self::ApprovalVoided { subject: _, why } => see(World, None, why),
             Self::Todo { items } => each(items.iter_mut().map(todo), World, see),
             Self::ContextGiven { items } => items.iter_mut().for_each(|item| given(item, see)),
-            Self::TurnStarted { turn: _, model: _, fallbacks: _, policy, compact_at_tokens: _ }
-            | Self::TurnResumed { model: _, fallbacks: _, policy } => demands(policy, see),
+            Self::TurnStarted { turn: _, model: _, fallbacks: _, policy, compact_at_tokens: _, this_turn_only: _ }
+            | Self::TurnResumed { model: _, fallbacks: _, policy, this_turn_only: _ } => demands(policy, see),
             Self::StepStarted { step: _, kind: _, note } => each(note, World, see),
             Self::SnapshotTaken { step: _, moment: _, tree: _, notices } => each(notices, World, see),
             Self::CallSettled { call: _, outcome } | Self::TaskEnded { task: _, outcome } => of_outcome(outcome, see),
@@ -102,12 +103,17 @@ impl Event {
 
     fn each_text_of_user(&mut self, see: &mut See<'_>) {
         match self {
-            Self::UserSpoke { message: _, parts, delivery: _, typed, allows } => {
+            Self::UserSpoke { message: _, parts, delivery: _, typed, allows, for_turn: _, subtask } => {
                 each_part(parts, World, see);
+                if let Some(subtask) = subtask {
+                    let Subtask { agent: _, description, prompt, model: _ } = &mut **subtask;
+                    see(World, None, description);
+                    see(World, None, prompt);
+                }
                 each(typed, World, see);
                 each(allows, World, see);
             }
-            Self::UserRan { call: _, command, keep_from_model: _, turn: _, snapshot: _, message: _ } => {
+            Self::UserRan { call: _, command, keep_from_model: _, turn: _, snapshot: _, message: _, terminal: _ } => {
                 see(Model, None, command);
             }
             Self::RewindStarted { rewind: _, was: _, touches } => touched(touches, see),
@@ -290,11 +296,12 @@ fn planned(plan: &mut Planned, see: &mut See<'_>) {
                     risky,
                     is_harmless: _,
                     code,
+                    may_reach,
                     writes: _,
                     may_open: _,
                     below: _,
                 } = &mut **part;
-                [words, names, through, risky].into_iter().for_each(|texts| each(texts, Model, see));
+                [words, names, through, risky, may_reach].into_iter().for_each(|texts| each(texts, Model, see));
                 each(code, Model, see);
             }
             Access::Spawn => {}

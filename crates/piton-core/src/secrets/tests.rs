@@ -171,6 +171,8 @@ fn ids_hashes_and_what_a_provider_wants_back_survive_and_every_text_is_cleaned()
             delivery: Delivery::Steer,
             typed: None,
             allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
         },
         Event::replied(1, reply),
         Event::CallRequested {

@@ -56,7 +56,7 @@ impl Story {
     fn of_session(&mut self, record: &Record, changes: &mut Vec<Change>) {
         let event = &record.event;
         match event {
-            Event::UserSpoke { message, parts, delivery, typed, allows: _ } => {
+            Event::UserSpoke { message, parts, delivery, typed, .. } => {
                 let text = typed.clone().unwrap_or_else(|| prose(parts));
                 self.spoke(record, message, parts, text, *delivery, changes);
             }
@@ -419,10 +419,10 @@ impl Story {
     /// Calls, the questions about them, and the snapshots before them.
     fn of_calls(&mut self, record: &Record, since_ms: u64, changes: &mut Vec<Change>) {
         match &record.event {
-            Event::UserRan { call, command, keep_from_model, .. } => {
+            Event::UserRan { call, command, keep_from_model, terminal, .. } => {
                 let caller = if *keep_from_model { Caller::UserAlone } else { Caller::User };
                 self.own.push(call.clone());
-                let block = CallBlock { caller, ..CallBlock::of(&user_call(call, command)) };
+                let block = CallBlock { caller, ..CallBlock::of(&user_call(call, command, *terminal)) };
                 self.add(BlockId::Call(call.clone()), 0, Body::Call(Box::new(block)), record, changes);
             }
             Event::CallRequested { call, input, verdict, plan, judged, .. } => {

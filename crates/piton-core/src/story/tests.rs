@@ -71,12 +71,27 @@ fn records(events: Vec<Event>) -> Vec<Record> {
 }
 
 fn user(text: &str, delivery: Delivery) -> Event {
-    Event::UserSpoke { message: text.into(), parts: vec![Part::text(text)], delivery, typed: None, allows: Vec::new() }
+    Event::UserSpoke {
+        message: text.into(),
+        parts: vec![Part::text(text)],
+        delivery,
+        typed: None,
+        allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
+    }
 }
 
 fn turn(turn: u32) -> Event {
     let policy = Box::new(Policy::piton());
-    Event::TurnStarted { turn, model: "p/m".into(), fallbacks: vec![], policy, compact_at_tokens: None }
+    Event::TurnStarted {
+        turn,
+        model: "p/m".into(),
+        fallbacks: vec![],
+        policy,
+        compact_at_tokens: None,
+        this_turn_only: false,
+    }
 }
 
 fn step(step: u32) -> Event {

@@ -53,7 +53,14 @@ fn of(events: Vec<Event>) -> Vec<Trace> {
 
 fn turn() -> Event {
     let policy = Box::new(Policy::piton());
-    Event::TurnStarted { turn: 1, model: "p/m".into(), fallbacks: Vec::new(), policy, compact_at_tokens: None }
+    Event::TurnStarted {
+        turn: 1,
+        model: "p/m".into(),
+        fallbacks: Vec::new(),
+        policy,
+        compact_at_tokens: None,
+        this_turn_only: false,
+    }
 }
 
 fn step(step: u32) -> Event {
@@ -124,8 +131,15 @@ fn a_step_says_why_the_next_one_follows() {
         opaque: None,
     };
     let parts = said("aside");
-    let spoke =
-        Event::UserSpoke { message: "m".into(), parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() };
+    let spoke = Event::UserSpoke {
+        message: "m".into(),
+        parts,
+        delivery: Delivery::Steer,
+        typed: None,
+        allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
+    };
     check(
         vec![
             turn(),

@@ -82,6 +82,7 @@ impl Bench {
                     fallbacks: self.fallbacks.clone(),
                     policy: Box::new(self.policy.clone()),
                     compact_at_tokens: self.compact_at,
+                    this_turn_only: false,
                 });
             } else if let [Job::SwitchModel { reason }, ..] = self.session.wanted().as_slice() {
                 self.record(switch(&self.session, reason.clone()));
@@ -105,6 +106,8 @@ impl Bench {
             delivery,
             typed: None,
             allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
         });
     }
 
@@ -358,6 +361,8 @@ fn said(text: &str) -> Event {
         delivery: Delivery::Steer,
         typed: None,
         allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
     }
 }
 

@@ -27,6 +27,7 @@ use crate::question::{Choice, Question, QuestionBlock};
 use crate::retry::{self, Failures};
 use crate::shell::{self, ShellCommand, ShellCommands};
 use crate::skill;
+use crate::subtask::{GO_ON, Subtask};
 use crate::task::Tasks;
 use crate::todo::TodoList;
 use serde_json::Value;
@@ -164,6 +165,12 @@ pub(super) struct TurnWork {
     pub(super) used: Bound,
     /// What skills and commands allow until it ends.
     pub(super) grants: Vec<Grant>,
+    /// What the command asks that it begins with.
+    pub(super) for_turn: Option<Box<Configure>>,
+    /// What commands have subagents do, before the model is asked.
+    pub(super) subtasks: Vec<Subtask>,
+    /// Whether the model has yet to be told to go on after such work.
+    pub(super) has_delegated: bool,
     /// Its calls that subagents answer.
     pub(super) delegated: u32,
     pub(super) failures: u32,
@@ -209,6 +216,10 @@ pub(super) struct Waiting {
     pub(super) typed: Option<String>,
     /// What that allows until the end of the turn that reads it.
     pub(super) grants: Vec<Grant>,
+    /// What it asks of the turn that begins with it.
+    pub(super) for_turn: Option<Box<Configure>>,
+    /// What it has a subagent do.
+    pub(super) subtask: Option<Box<Subtask>>,
 }
 
 /// A rewind that was begun.
@@ -260,7 +271,9 @@ pub(super) enum Spoken {
 impl Work {
     /// Takes in something said, which is on record at `seq`. What was said before is not said again.
     pub(super) fn hear(&mut self, phase: Phase, said: &mut Event, (seq, at_ms): (Seq, TimeMs)) -> Phase {
-        let Event::UserSpoke { message: id, parts, delivery, typed, allows } = said else { return phase };
+        let Event::UserSpoke { message: id, parts, delivery, typed, allows, for_turn, subtask } = said else {
+            return phase;
+        };
         if self.heard.get(id) != Some(&seq) {
             return phase;
         }
@@ -283,7 +296,10 @@ impl Work {
             _ => Spoken::Before,
         };
         let (typed, grants) = (typed.take(), skill::granted_by_person(allows, at_ms));
-        self.waiting.push_back(Waiting { message, delivery, spoken, is_first_here, hook_notes, typed, grants });
+        let (for_turn, subtask) = (for_turn.take(), subtask.take());
+        let waiting =
+            Waiting { message, delivery, spoken, is_first_here, hook_notes, typed, grants, for_turn, subtask };
+        self.waiting.push_back(waiting);
         match phase {
             Phase::Idle | Phase::Held => Phase::Due,
             // What is found out now would be of yesterday.
@@ -332,7 +348,8 @@ impl Work {
         self.turn = turn;
         // What the user's own commands change from here on is covered by the turn's last snapshot.
         self.turn.first_snapshot = self.shell.join_turn();
-        if let Some(first) = self.waiting.pop_front() {
+        if let Some(mut first) = self.waiting.pop_front() {
+            self.turn.for_turn = first.for_turn.take();
             self.read(seq, first);
         }
         let phase = match self.turn.policy.steps.max_turns {
@@ -347,6 +364,7 @@ impl Work {
     /// A message is read by the turn, and what it allows is allowed until that ends.
     fn read(&mut self, seq: Seq, waiting: Waiting) {
         self.turn.grants.extend(waiting.grants);
+        self.turn.subtasks.extend(waiting.subtask.map(|subtask| *subtask));
         self.push(seq, waiting.message);
     }
 
@@ -408,6 +426,9 @@ impl Work {
         for waiting in steering {
             self.read(seq, waiting);
         }
+        if std::mem::take(&mut self.turn.has_delegated) {
+            self.push(seq, Message::new(Role::User, vec![Part::note(GO_ON)]));
+        }
         self.push_notes(seq);
         self.tasks.tell();
         if let Some(text) = note {
@@ -422,6 +443,10 @@ impl Work {
 
     /// The model is to be asked; hooks come first where there are some.
     pub(super) fn call_model(&mut self, attempt: u32) -> Phase {
+        // No model is asked.
+        if !self.turn.subtasks.is_empty() {
+            return Phase::CallingModel { attempt };
+        }
         match self.untold.take() {
             Some(_) if self.has_gate(HookPoint::SessionStart) => Phase::Compacted { attempt },
             _ => self.pass_before_model(attempt),
@@ -484,6 +509,8 @@ impl Work {
     /// The model's reply; what is kept of it is taken out of it.
     pub(super) fn accept(&mut self, reply: &mut Reply, seq: Seq) -> Phase {
         self.turn.spent.steps += 1;
+        // The user's own calls.
+        self.turn.has_delegated = !std::mem::take(&mut self.turn.subtasks).is_empty();
         self.context.counted(&reply.usage, self.turn.policy.compaction.rules.counts_replies());
         let mut parts = std::mem::take(&mut reply.parts);
         if self.turn.policy.calls.taken == CallsTaken::First {
@@ -1120,6 +1147,9 @@ impl TurnWork {
             spent: Spent::default(),
             used: Bound::default(),
             grants: Vec::new(),
+            for_turn: None,
+            subtasks: Vec::new(),
+            has_delegated: false,
             delegated: 0,
             failures: 0,
             unusable_replies: 0,

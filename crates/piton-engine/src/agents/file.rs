@@ -4,10 +4,9 @@
 //! A field that nobody knows is passed over and named; one that is known and wrong leaves the agent out.
 
 use super::Agent;
-use crate::front_matter::{self, line, list, located, word};
+use crate::front_matter::{self, effort, line, list, located, word};
 use crate::hooks::HookTable;
 use crate::tool_names::{is_known, ours};
-use piton_core::effort::Effort;
 use piton_core::hidden;
 use piton_core::permission::{Action, PermissionMode, Rule, Rules};
 use piton_core::template;
@@ -105,7 +104,7 @@ fn known(field: &str, value: &Value, agent: &mut Agent, unknown: &mut Vec<String
         "permission" => permission(value, &mut agent.rules)?,
         "permissionMode" => agent.mode = mode(&word(field, value)?)?,
         "model" => agent.model = Some(word(field, value)?),
-        "effort" | "variant" | "reasoningEffort" => agent.effort = Some(effort(&word(field, value)?)?),
+        "effort" | "variant" | "reasoningEffort" => agent.effort = Some(effort(field, value)?),
         "maxTurns" | "steps" | "max_steps" => {
             let most = value.as_u64().and_then(|most| u32::try_from(most).ok()).filter(|most| *most > 0);
             agent.max_steps = Some(most.ok_or_else(|| format!("{field}: a number from 1 on is wanted"))?);
@@ -239,10 +238,6 @@ fn mode(word: &str) -> Result<Option<PermissionMode>, String> {
     })
 }
 
-fn effort(word: &str) -> Result<Effort, String> {
-    word.parse().map_err(|_| format!("effort: `{}` is none: {}", line(word, NAME_CHARS), Effort::NAMES.join(", ")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,7 +297,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_and_nothing_raw_gets_through() {
         for (text, words) in [
-            ("---\nname: [\n---\nx", "no YAML"),
+            ("---\nname: [\n---\nx", "not valid YAML"),
             ("---\nname: x\nno end", "no end"),
             ("---\n- a\n- b\n---\nx", "no list of fields"),
             ("---\nname: \"a b\"\n---\nx", "is not a valid name"),

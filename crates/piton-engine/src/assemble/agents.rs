@@ -9,7 +9,7 @@ use super::trouble::Trouble;
 use crate::agents::file::{self, Read};
 use crate::agents::{Agent, AgentParts, Agents, Parts};
 use crate::config::Config;
-use crate::config::trust::Kind;
+use crate::config::trust::{Kind, repository};
 use crate::hooks::{CommandHook, Handler, Hook};
 use crate::plugins::PartKind;
 use piton_core::hidden;
@@ -109,7 +109,9 @@ pub(super) fn parts_of(
         }
         // It was read without a mistake.
         let handlers = agent.hooks.read(false).map(|read| read.handlers).unwrap_or_default();
+        let is_of_repository = agent.file.as_ref().is_some_and(|file| file.starts_with(repository(&scope.workspace)));
         let handlers = handlers.into_iter().flat_map(Handler::of_agent);
+        let handlers = handlers.map(|handler| if is_of_repository { handler.confined() } else { handler });
         let command = |handler: Handler| Arc::new(CommandHook::new(handler, Arc::clone(env))) as Arc<dyn Hook>;
         let hooks: Vec<Arc<dyn Hook>> = handlers.map(command).collect();
         let servers = servers::of_agent(agent, scope, config, confinement, notices)?;

@@ -1,6 +1,6 @@
 //! The permission rules in the settings of Claude Code. What forbids or asks counts at once, the repository's too: it can only narrow
-//! what the model may do ([`Voice::Narrowing`]), so it needs no trust. What allows counts of the user's own file alone, before what the
-//! configuration says: among equals the last counts.
+//! what the model may do ([`Voice::Narrowing`]), so it needs no trust. What allows counts of the user's own file alone, where the user asked for that,
+//! before what the configuration says: among equals the last counts.
 
 use super::machine::Machine;
 use super::notice::{Notice, chain};
@@ -43,9 +43,10 @@ struct Permissions {
 
 /// Adds them to the rules of a session. A file that makes no sense is named.
 pub fn add_to(rules: &mut Rules, config: &Config, machine: &Machine, workspace: &Path, notices: &mut Vec<Notice>) {
-    if !config.claude.permissions.unwrap_or(true) {
+    if config.claude.permissions == Some(false) {
         return;
     }
+    let widens = config.claude.permissions == Some(true);
     let root = repository(workspace);
     let folders = workspace.ancestors().take_while(|folder| folder.starts_with(root));
     let of_repository =
@@ -56,7 +57,7 @@ pub fn add_to(rules: &mut Rules, config: &Config, machine: &Machine, workspace: 
     for (file, folder, is_users) in of_repository.chain(of_user) {
         match settings(&file) {
             Ok(Some(settings)) => {
-                let source = Source { folder: &folder, workspace, file: &file, is_users };
+                let source = Source { folder: &folder, workspace, file: &file, is_users, widens };
                 notices.extend(source.add(&settings.permissions, &mut theirs));
             }
             Ok(None) => {}
@@ -82,6 +83,8 @@ struct Source<'a> {
     workspace: &'a Path,
     file: &'a Path,
     is_users: bool,
+    /// Whether the user has asked for what their own file allows.
+    widens: bool,
 }
 
 impl Source<'_> {
@@ -89,7 +92,7 @@ impl Source<'_> {
         let mut odd = Vec::new();
         let narrower = said.deny.iter().map(|text| (text, Action::Deny));
         let narrower = narrower.chain(said.ask.iter().map(|text| (text, Action::Ask)));
-        let wider = said.allow.iter().filter(|_| self.is_users).map(|text| (text, Action::Allow));
+        let wider = said.allow.iter().filter(|_| self.is_users && self.widens).map(|text| (text, Action::Allow));
         for (text, action) in narrower.chain(wider) {
             match self.rules(text, action) {
                 Ok(read) => rules.extend(read),
@@ -186,6 +189,7 @@ mod tests {
             workspace: Path::new("/r/sub"),
             file: Path::new("/r/.claude/settings.json"),
             is_users,
+            widens: true,
         };
         let notice = source.add(&settings.permissions, &mut rules);
         (rules.iter().map(|rule| format!("{} {rule}", rule.action.word())).collect(), notice)

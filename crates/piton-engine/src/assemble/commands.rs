@@ -96,7 +96,7 @@ impl Commands for OfMachine {
             // Words about a file, and no command: `/tmp is full`.
             (Err(CommandError::Missing { .. }), None) if Path::new("/").join(name).exists() => {
                 let said = format!("/{name} {words}").trim_end().to_owned();
-                Ok(Expanded { pieces: vec![Piece::Text(said)], pictures: Vec::new(), allows: Vec::new() })
+                Ok(Expanded::of(vec![Piece::Text(said)]))
             }
             (Err(CommandError::Missing { name, mut known }), None) => {
                 known.extend(self.skills.for_people().map(|skill| skill.name().to_owned()));

@@ -18,8 +18,19 @@ pub fn for_tools(vars: &Variables, config: &Config) -> Variables {
         (is_family || LISTED.contains(&name)) && !is_secret_variable(name) && !is_of_provider(OsStr::new(name), config)
     };
     let is_kept = |name: &OsStr| is_granted(name, config) || name.to_str().is_some_and(is_listed);
-    vars.iter().filter(|(name, _)| is_kept(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    let kept = vars.iter().filter(|(name, _)| is_kept(name)).map(|(name, value)| (name.clone(), value.clone()));
+    let mut kept: Variables = kept.collect();
+    // Settings that the user hands on are theirs.
+    if !kept.contains_key(OsStr::new(PINNED[0].0)) {
+        kept.extend(PINNED.map(|(name, value)| (name.into(), value.into())));
+    }
+    kept
 }
+
+/// What git is told for tools: a folder that looks like a repository without a working tree is none. A call could write one into the
+/// workspace, or a repository bring it, and git would run what its configuration names.
+const PINNED: [(&str, &str); 3] =
+    [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "safe.bareRepository"), ("GIT_CONFIG_VALUE_0", "explicit")];
 
 /// What the user's own commands see (hooks, checks, `key_command`, keyrings): all but keys. Those are the variables in which
 /// providers have theirs, and every other whose name ends in `_API_KEY`. `GITHUB_TOKEN` stays where it is not the key in use.
@@ -231,7 +242,17 @@ mod tests {
             "EDITOR",
             "PITON_DATA_DIR",
         ];
-        let usual = ["CARGO_HOME", "GOPATH", "HOME", "LC_ALL", "PATH", "http_proxy"];
+        let usual = [
+            "CARGO_HOME",
+            "GIT_CONFIG_COUNT",
+            "GIT_CONFIG_KEY_0",
+            "GIT_CONFIG_VALUE_0",
+            "GOPATH",
+            "HOME",
+            "LC_ALL",
+            "PATH",
+            "http_proxy",
+        ];
         assert_eq!(seen(for_tools, &names, ""), usual);
         let granted = seen(for_tools, &names, "keys_for_tools = [\"GITHUB_TOKEN\", \"EDITOR\"]");
         assert_eq!(granted.len(), usual.len() + 2);

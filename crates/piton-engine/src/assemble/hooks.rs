@@ -8,7 +8,7 @@ use super::scope::Scope;
 use super::trouble::{Context, Trouble, ensure};
 use super::wishes::Wishes;
 use crate::config::Config;
-use crate::config::trust::{Item, Kind, ProjectFile, Standing, Trust};
+use crate::config::trust::{Item, Kind, ProjectFile, Standing, Trust, repository};
 use crate::hooks::{Check, CommandHook, Guard, Handler, Hook, HookTable, ReadHooks};
 use crate::plugins::{DATA_VARIABLE, Plugin, ROOT_VARIABLE};
 use piton_core::hidden;
@@ -40,7 +40,8 @@ pub(super) fn hooks(
                 handlers.extend(settings.hooks(&file, notices)?.handlers);
             }
         }
-        handlers.extend(of_repository((wishes.trust_hooks, trusted), machine, workspace, notices)?);
+        let theirs = of_repository((wishes.trust_hooks, trusted), machine, workspace, notices)?;
+        handlers.extend(theirs.into_iter().map(Handler::confined));
     } else if wishes.trust_hooks {
         notices.push(Notice::new(
             "--trust-hooks has no effect: Claude Code's hooks are read only with [claude] hooks = true in the \
@@ -101,6 +102,8 @@ fn of_plugin(
     vars.insert("PYTHONDONTWRITEBYTECODE".into(), "1".into());
     let env = Arc::new(vars);
     let handlers = read.handlers.into_iter().map(|handler| handler.filled(|text| plugin.filled(text)));
+    let is_of_repository = plugin.root.starts_with(repository(workspace));
+    let handlers = handlers.map(|handler| if is_of_repository { handler.confined() } else { handler });
     let guard = plugin.root.starts_with(workspace).then(|| {
         let plugin = plugin.clone();
         let changed = "the plugin has changed since it was trusted; `piton trust` shows what, for the next run";

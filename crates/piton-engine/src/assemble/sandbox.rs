@@ -94,21 +94,29 @@ pub fn confine(settings: &mut Settings, machine: &Machine, backend: Backend) {
 /// What calls reach without being asked about, as far as it is there.
 pub fn reach(config: &Config, machine: &Machine) -> permission::Reach {
     let home = home(machine);
-    let own = [machine.data_dir.clone(), machine.config_file.clone()];
+    // Also where they are made later: who writes the configuration first says what it allows.
+    let own = [&machine.data_dir, &machine.config_file].map(|path| real(path));
     let there = |paths: Vec<PathBuf>| -> Vec<String> {
         let real = paths.into_iter().filter_map(|path| fs::canonicalize(path).ok());
         real.filter_map(|path| path.into_os_string().into_string().ok()).collect()
     };
     // What commands have printed is read again from there.
     let read = [config.sandbox.read.clone(), vec![machine.data_dir.join("sessions")], piton_sandbox::readable(&home)];
-    let never = [own.to_vec(), piton_sandbox::secret(&home)];
+    let own = own.into_iter().filter_map(|path| path.into_os_string().into_string().ok());
     permission::Reach {
         read: there(read.concat()),
-        never: there(never.concat()),
+        never: own.chain(there(piton_sandbox::secret(&home))).collect(),
         home: home.to_string_lossy().into_owned(),
         hosts: config.sandbox.net.iter().map(|OpenHost(rule)| rule.to_string()).chain(searched(config)).collect(),
         protected: piton_sandbox::protected().collect(),
     }
+}
+
+/// A path by its real name, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    let found = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
+    let rest = |above: &Path| path.strip_prefix(above).unwrap_or(path).to_owned();
+    found.map_or_else(|| path.to_owned(), |(above, real)| if above == path { real } else { real.join(rest(above)) })
 }
 
 /// The host of the search endpoint. The user named it, so that it is not a new one.

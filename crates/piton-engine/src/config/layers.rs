@@ -189,7 +189,7 @@ impl Layers {
     pub fn add_file(&mut self, origin: KeyOrigin, text: &str) -> Result<(), LayerError> {
         let invalid = |source| LayerError::invalid(origin.clone(), source);
         Config::parse(text).map_err(invalid)?;
-        let table: Table = toml::from_str(text).map_err(|error| invalid(ConfigError::shape(&error, &keys())))?;
+        let mut table: Table = toml::from_str(text).map_err(|error| invalid(ConfigError::shape(&error, &keys())))?;
         if let KeyOrigin::Project(file) = &origin
             && let Some(key) = leaves(&table).keys().find(|key| is_only_the_users(key))
         {
@@ -200,6 +200,9 @@ impl Layers {
         {
             // Another file, which nobody was asked about, would speak for the user.
             return Err(LayerError::NotTheirs { file: file.clone(), key: "preset (a file)".to_owned() });
+        }
+        if let KeyOrigin::Project(_) = origin {
+            confine_hooks(&mut table);
         }
         self.said.push(Layer { origin, form: Form::Over, table, text: Some(text.to_owned()) });
         Ok(())
@@ -452,6 +455,22 @@ fn is_only_the_users(way: &[String]) -> bool {
         | ["otel" | "sandbox" | "terminal", ..] => true,
         ["providers", _, key, ..] => ["protocol", "base_url", "key_variable", "key_command", "ca_file"].contains(key),
         _ => false,
+    }
+}
+
+/// The hooks of a repository run in the sandbox: what they run, the model can write.
+fn confine_hooks(table: &mut Table) {
+    let events = table.get_mut("hooks").and_then(Value::as_table_mut);
+    let groups =
+        events.into_iter().flat_map(|events| events.iter_mut()).filter_map(|(_, groups)| groups.as_array_mut());
+    for group in groups.flatten().filter_map(Value::as_table_mut) {
+        let handlers = group.get_mut("hooks").and_then(Value::as_array_mut);
+        for handler in handlers.into_iter().flatten().filter_map(Value::as_table_mut) {
+            handler.insert("sandbox".to_owned(), Value::Boolean(true));
+        }
+        if group.contains_key("command") {
+            group.insert("sandbox".to_owned(), Value::Boolean(true));
+        }
     }
 }
 

@@ -8,7 +8,6 @@ use super::files;
 use super::instructions::{Instructions, Piece, instructions_note};
 use piton_core::branch;
 use piton_core::budget::dollars;
-use piton_core::call::{Outcome, Status};
 use piton_core::event::{Event, Given, GivenKind, Record, StepKind};
 use piton_core::ids::TimeMs;
 use piton_core::inquiry::planning;
@@ -16,12 +15,11 @@ use piton_core::limits::{BUDGET_NEARLY_SPENT_PERCENT, STEPS_NEARLY_SPENT};
 use piton_core::message::Part;
 use piton_core::permission::PermissionMode;
 use piton_core::policy::LastStep;
-use piton_core::progress::REPEAT_NOTE;
 use piton_core::tokens::estimate;
 use piton_core::turn::State;
 use piton_tools::files::Files;
 use piton_tools::ledger::{ExternalChange, FileLedger};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 /// What is said before the instructions that hold from the beginning.
@@ -33,8 +31,6 @@ const FURTHER_DOWN: &str =
 
 /// Files that a reminder names.
 const MOST_NAMED: usize = 20;
-/// So many times a file is read in the same words before the model is told of it.
-const READ_AGAIN: u32 = 3;
 
 /// What is added to an event, and what it is.
 #[derive(Debug, Default)]
@@ -62,18 +58,6 @@ pub(crate) struct Notes {
     instruction_bytes: usize,
     /// It was told of plan mode, and not yet that this is over.
     is_planning: bool,
-    /// What it has read, and how often in the same words.
-    reads: BTreeMap<PathBuf, Reads>,
-}
-
-/// How often a piece of a file was read.
-#[derive(Debug)]
-struct Reads {
-    /// A hash of what the model got of it.
-    text: blake3::Hash,
-    times: u32,
-    /// The model was told of it.
-    is_told: bool,
 }
 
 impl Notes {
@@ -93,7 +77,6 @@ impl Notes {
         match &record.event {
             Event::ContextGiven { items } => items.iter().for_each(|item| self.hear_of(item)),
             Event::CallSettled { outcome, .. } => {
-                self.hear_of_read(outcome);
                 self.touched.extend(outcome.files().map(|file| PathBuf::from(file.path)));
                 // Its outcome says so.
                 self.is_planning &= !planning::is_approved(outcome);
@@ -104,7 +87,6 @@ impl Notes {
                 self.searched.clear();
                 self.instruction_bytes = 0;
                 self.is_forgotten = true;
-                self.reads.clear();
             }
             Event::TurnStarted { .. } => {
                 self.told.clear();
@@ -123,11 +105,6 @@ impl Notes {
                 self.instruction_bytes += item.bytes;
                 self.given.insert(PathBuf::from(path));
             }
-            (GivenKind::ReadAgain, Some(path)) => {
-                if let Some(reads) = self.reads.get_mut(Path::new(path)) {
-                    reads.is_told = true;
-                }
-            }
             (GivenKind::Reference, Some(path)) => self.touched.push(PathBuf::from(path)),
             (kind @ (GivenKind::BudgetNear | GivenKind::StepsNear), _) => drop(self.told.insert(kind)),
             (kind @ GivenKind::PlanMode, _) => {
@@ -139,25 +116,6 @@ impl Notes {
                 self.is_planning = false;
             }
             (_, _) => {}
-        }
-    }
-
-    /// Counts what is read in the same words as before.
-    fn hear_of_read(&mut self, outcome: &Outcome) {
-        for file in outcome.files().filter(|_| outcome.status == Status::Ok) {
-            let path = Path::new(file.path);
-            // A change says what the file has become.
-            if outcome.metadata.get("after").is_some() || outcome.metadata.get("files").is_some() {
-                self.reads.remove(path);
-                continue;
-            }
-            // Without the count, which differs each time.
-            let note = outcome.metadata[REPEAT_NOTE].as_str().unwrap_or_default();
-            let text = blake3::hash(outcome.text.strip_suffix(note).unwrap_or(&outcome.text).as_bytes());
-            match self.reads.get_mut(path).filter(|reads| reads.text == text) {
-                Some(reads) => reads.times += 1,
-                None => drop(self.reads.insert(path.to_owned(), Reads { text, times: 1, is_told: false })),
-            }
         }
     }
 
@@ -203,7 +161,6 @@ impl Notes {
             self.further_down(instructions, workspace, files, &mut addition);
         }
         changed_files(&ledger.changes(files), workspace, &mut addition);
-        self.read_again(workspace, &mut addition);
         ended_tasks(session, &mut addition);
         self.budget_near(session, now_ms, &mut addition);
         self.steps_near(session, &mut addition);
@@ -278,26 +235,6 @@ impl Notes {
             );
             addition.add_one(GivenKind::BudgetNear, text);
         }
-    }
-
-    /// Files that the model reads over and over, though nothing in them changes.
-    fn read_again(&self, workspace: &Path, addition: &mut Addition) {
-        let again = self.reads.iter().filter(|(_, reads)| reads.times >= READ_AGAIN && !reads.is_told);
-        let again: Vec<&PathBuf> = again.map(|(path, _)| path).take(MOST_NAMED).collect();
-        if again.is_empty() {
-            return;
-        }
-        let lines: Vec<String> = again.iter().map(|path| format!("- {}", files::shown(path, workspace))).collect();
-        let text = format!(
-            "You have read this {READ_AGAIN} times, and it is the same each time. What you read before still holds:\n{}",
-            lines.join("\n")
-        );
-        let tokens = estimate(&text) / again.len() as u64;
-        addition.items.extend(again.iter().map(|path| Given {
-            path: Some(path.to_string_lossy().into_owned()),
-            ..Given::new(GivenKind::ReadAgain, tokens)
-        }));
-        addition.texts.push(text);
     }
 
     /// Few steps are left.

@@ -15,6 +15,7 @@ use piton_core::ids::{CallId, MessageId, Seq, SessionId};
 use piton_core::permission::{Action, Rules};
 use piton_core::question::{Decision, Lasting};
 use piton_core::secrets::Depth;
+use piton_sandbox::Backend;
 use std::path::Path;
 
 /// Messages that may wait for a turn to take them up. A person has a handful; a program that sends more does not listen.
@@ -91,7 +92,10 @@ impl Driver {
                 let calls = self.jobs.leave(|id| call.as_ref().is_none_or(|call| call == id));
                 asker.tell(Reply::Leaving { calls });
             }
-            Request::Shell { command, keep_from_model } => self.shell(command, keep_from_model, asker),
+            Request::Shell { command, keep_from_model, terminal } => {
+                self.shell(command, (keep_from_model, terminal), asker);
+            }
+            Request::Type { call, keys } => self.type_into(call, &keys, &asker),
             Request::Fork { at } => {
                 let task = fork(at, asker, &self.context());
                 self.jobs.put_ready(Key::Side(SideJob::Fork), task);
@@ -104,7 +108,7 @@ impl Driver {
 
     /// Runs a command of the user's own. A rewind that is under way, or a compaction, has the workspace or the conversation
     /// to itself.
-    fn shell(&mut self, command: String, keep_from_model: bool, asker: Asker) {
+    fn shell(&mut self, command: String, (keep_from_model, terminal): (bool, bool), asker: Asker) {
         if self.session.is_compacting_at_rest() {
             return asker.refuse(ShellError::Compacting);
         }
@@ -120,11 +124,22 @@ impl Driver {
         }
         let settings = &self.services.settings;
         let takes_snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
-        let event = self.session.user_ran(command, keep_from_model, takes_snapshots, None);
+        // Landlock alone has no terminal of its own to give.
+        let terminal = terminal && settings.sandbox.as_ref().is_none_or(|sandbox| sandbox.backend != Backend::Landlock);
+        let event = self.session.user_ran(command, keep_from_model, takes_snapshots, None, terminal);
         if let Event::UserRan { call, .. } = &event {
             self.askers.wait_for_command(call.clone(), asker);
         }
         self.record(event);
+    }
+
+    /// Types into a command that runs. What its terminal shows of that comes with its outcome.
+    fn type_into(&self, call: CallId, keys: &str, asker: &Asker) {
+        match self.services.executor.type_into(&call, keys.as_bytes()) {
+            Ok(true) => asker.tell(Reply::Typed { call }),
+            Ok(false) => asker.refuse(ShellError::NoTerminal),
+            Err(error) => asker.refuse(ShellError::Unrunnable(format!("the keys did not reach the command: {error}"))),
+        }
     }
 
     fn prompted(&mut self, prompt: &Prompt, asker: Asker) {
@@ -145,12 +160,10 @@ impl Driver {
         if prompt.delivery == When::Interrupt {
             self.cancel(Canceller::User);
         }
-        let called = prompt
-            .command
-            .clone()
-            .map(|name| Box::new(Called { name, words: prompt.text.clone(), text: None, made: 0, allows: Vec::new() }));
+        let called = prompt.command.clone().map(|name| Box::new(Called::new(name, prompt.text.clone())));
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
-        self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery, called }, wait, asker });
+        let refers = prompt.beside.is_none() || !prompt.text.is_empty() || called.is_some();
+        self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery, refers, called }, wait, asker });
     }
 
     /// A prompt that is repeated waits for the same turn.

@@ -56,7 +56,7 @@ impl Driver {
                 Ok(()) => {
                     let settings = &self.services.settings;
                     let takes_snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
-                    let event = self.session.user_ran(code, false, takes_snapshots, Some(id));
+                    let event = self.session.user_ran(code, false, takes_snapshots, Some(id), false);
                     if let (Event::UserRan { call, .. }, Some(filling)) = (&event, self.line.filling()) {
                         filling.runs(call.clone());
                     }
@@ -97,7 +97,8 @@ impl Driver {
         else {
             return true;
         };
-        let (task, expanding) = expand(called.name.clone(), called.words.clone(), workspace, commands);
+        let settings = self.next_settings.as_ref().unwrap_or(&self.services.settings).clone();
+        let (task, expanding) = expand(called.name.clone(), called.words.clone(), workspace, (commands, settings));
         *progress = Progress::Expanding(expanding);
         self.jobs.put_ready(Key::Side(SideJob::Line), task);
         false
@@ -108,11 +109,11 @@ impl Driver {
         let Some(Waiting::Prompt { progress, .. }) = self.line.front() else { return false };
         let Progress::Expanding(expanding) = progress else { return false };
         match expanding.try_recv() {
-            Ok(Ok(mut expanded)) => {
+            Ok(Ok((mut expanded, directed))) => {
                 let (id, workspace) = (self.session.id().as_str(), self.session.workspace());
                 let variables = [("CLAUDE_SESSION_ID", id), ("CLAUDE_PROJECT_DIR", workspace)];
                 template::fill_variables(&mut expanded.pieces, &variables);
-                let filling = Filling::new(expanded);
+                let filling = Filling::new(expanded, directed);
                 let codes: Vec<String> = filling.commands().map(str::to_owned).collect();
                 *progress = Progress::Filling(filling);
                 // One that may not run keeps all of them from running.

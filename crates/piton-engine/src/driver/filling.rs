@@ -1,10 +1,12 @@
 //! The template of a command on its way to words: its pieces, and what the commands among them print.
 
 use crate::commands::Expanded;
+use crate::directed::Directed;
 use crate::jobs::UserMessage;
 use piton_core::call::{Outcome, Picture, Status};
 use piton_core::ids::CallId;
 use piton_core::message::Part;
+use piton_core::subtask::TOLD;
 use piton_core::template::Piece;
 
 /// A template on its way to words.
@@ -12,6 +14,7 @@ pub(super) struct Filling {
     pieces: Vec<Piece>,
     pictures: Vec<Picture>,
     allows: Vec<String>,
+    directed: Directed,
     /// What the commands among them have printed, in order.
     printed: Vec<Outcome>,
     /// The one that runs.
@@ -31,9 +34,9 @@ pub(super) enum Want {
 }
 
 impl Filling {
-    pub(super) fn new(expanded: Expanded) -> Self {
-        let Expanded { pieces, pictures, allows } = expanded;
-        Self { pieces, pictures, allows, printed: Vec::new(), runs: None }
+    pub(super) fn new(expanded: Expanded, directed: Directed) -> Self {
+        let Expanded { pieces, pictures, allows, directions: _, file: _ } = expanded;
+        Self { pieces, pictures, allows, directed, printed: Vec::new(), runs: None }
     }
 
     pub(super) fn want(&self) -> Want {
@@ -95,12 +98,17 @@ impl Filling {
 
     /// The words and pictures take the place of the command.
     pub(super) fn fill(self, message: &mut UserMessage) {
-        let (all, own) = self.words();
+        let (mut all, own) = self.words();
+        let Directed { for_turn, mut subtask } = self.directed;
+        if let Some(subtask) = &mut subtask {
+            subtask.prompt = std::mem::replace(&mut all, TOLD.to_owned());
+        }
         let picture = |Picture { media_type, data }| Part::Image { media_type, data };
         let made: Vec<Part> = std::iter::once(Part::text(all)).chain(self.pictures.into_iter().map(picture)).collect();
         if let Some(called) = &mut message.called {
             (called.text, called.made) = (Some(own), made.len());
             called.allows = self.allows;
+            (called.for_turn, called.subtask) = (for_turn, subtask);
         }
         message.parts.splice(0..0, made);
     }
@@ -115,18 +123,17 @@ mod tests {
 
     #[test]
     fn what_a_command_makes_of_a_message_is_not_what_was_said() {
-        let called =
-            Called { name: "mcp__db__greet".into(), words: "Ann".into(), text: None, made: 0, allows: Vec::new() };
+        let called = Called::new("mcp__db__greet".into(), "Ann".into());
         let mut message = UserMessage {
             id: MessageId::from("msg_1"),
             parts: vec![Part::note("beside")],
             delivery: Delivery::FollowUp,
+            refers: true,
             called: Some(Box::new(called)),
         };
         let picture = Picture { media_type: "image/png".into(), data: "AA==".into() };
-        let expanded =
-            Expanded { pieces: vec![Piece::Given("Hello Ann".into())], pictures: vec![picture], allows: Vec::new() };
-        Filling::new(expanded).fill(&mut message);
+        let expanded = Expanded { pictures: vec![picture], ..Expanded::of(vec![Piece::Given("Hello Ann".into())]) };
+        Filling::new(expanded, Directed::default()).fill(&mut message);
         let image = Part::Image { media_type: "image/png".into(), data: "AA==".into() };
         assert_eq!(message.parts, [Part::text("Hello Ann"), image, Part::note("beside")]);
         assert_eq!(message.as_said(), [Part::text("/mcp__db__greet Ann"), Part::note("beside")]);

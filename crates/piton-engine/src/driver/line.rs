@@ -420,7 +420,7 @@ impl Driver {
         match opened.as_mut() {
             Some(opened) if changed.model.is_some() => changed.model = Some(opened.names()),
             // Only the effort is another one.
-            Some(opened) if changed.agent.is_none() => (opened.system, opened.env, opened.retry) = (None, None, None),
+            Some(opened) if changed.agent.is_none() => opened.keep_surroundings(),
             Some(_) | None => {}
         }
         let (at_once, after_turn) = self.apply_change(&changed, opened);
@@ -481,7 +481,8 @@ impl Driver {
     /// A plan is approved: the session leaves plan mode, on record together with the answer.
     pub(super) fn leave_plan(&mut self, approval: Approval) {
         let settings = self.next_settings.as_ref().unwrap_or(&self.services.settings);
-        let before = settings.displaced.mode.filter(|mode| *mode != PermissionMode::Plan);
+        let before = settings.displaced.mode.unwrap_or(settings.policy.mode);
+        let before = Some(before).filter(|mode| *mode != PermissionMode::Plan);
         let mode = match approval {
             Approval::In(mode) => mode,
             Approval::AsBefore => before.unwrap_or_default(),
@@ -493,7 +494,9 @@ impl Driver {
 
     /// Puts on record who the session is run by, where that is another agent than before, or its file is another one.
     pub(super) fn record_agent(&mut self) {
-        let (agent, had) = (&self.services.settings.agent, self.session.configured());
+        // What a command asks is asked of its turn alone.
+        let settings = self.next_settings.as_ref().unwrap_or(&self.services.settings);
+        let (agent, had) = (&settings.agent, self.session.configured());
         let is_known = had.agent() == agent.name && (had.agent_hash == agent.hash || had.agent.is_none());
         if !is_known {
             let changed =

@@ -27,30 +27,32 @@ impl Driver {
             let used = self.services.tree.nursery.used(children).await;
             used.iter().for_each(|(child, used)| self.services.tree.kin.expects(child, *used));
         }
+        let refused = self.dress_again().await;
         let lost = self.session.wanted();
         lost.iter().for_each(|job| measure_lost(job, &mut self.context()));
         if self.session.is_in_turn() {
-            self.resume_turn(&lost);
+            self.resume_turn(&lost, refused);
         }
         Ok(())
     }
 
     /// The turn goes on by our rules, and what a killed process was at in it is ended.
-    fn resume_turn(&mut self, lost: &[Job]) {
+    fn resume_turn(&mut self, lost: &[Job], refused: Option<String>) {
         let unseen = inherit(&mut self.services.hooks, &self.session, &self.services.settings.env);
         let settings = &self.services.settings;
         let (model, fallbacks) = (settings.model.name().to_owned(), settings.fallback_names());
         self.line.carried = Carried::of(&self.session);
         self.recorder.resume_turn(self.session.turn());
         let policy = Box::new(self.context().policy());
-        self.record(Event::TurnResumed { model, fallbacks, policy });
+        let this_turn_only = self.session.asked_of_turn().is_some();
+        self.record(Event::TurnResumed { model, fallbacks, policy, this_turn_only });
         let changed = window_changed(&self.context());
         self.record_all(changed);
         for job in lost {
             let events = recover(job, &mut self.context());
             self.record_all(events);
         }
-        if let Some(reason) = unseen {
+        if let Some(reason) = unseen.or(refused) {
             self.record(Event::CancelRequested { by: Canceller::Hook(reason) });
         }
     }

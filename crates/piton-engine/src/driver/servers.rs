@@ -4,7 +4,8 @@
 use super::Driver;
 use crate::bus::Bus;
 use crate::context::servers_now;
-use crate::jobs::Services;
+use crate::jobs::{ServersRun, Services};
+use crate::settings::{OwnServers, Settings};
 use piton_core::client::Live;
 use piton_core::turn::Job;
 use piton_tools::servers::Servers;
@@ -12,36 +13,66 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 impl Driver {
-    /// Starts the servers, once the first request to a model is on its way: no request waits for one of them.
+    /// Starts the servers, once the first request to a model is on its way: no request waits for one of them. An agent's are started
+    /// beside the first that it makes.
     pub(super) fn start_servers(&mut self) {
-        if self.memory.servers_watched.is_some() {
+        if self.memory.servers_run.watched.is_some() {
             return;
         }
-        let Some(servers) = run_here(&self.services) else { return };
+        let (shared, own) = run_here(&self.services);
+        let all = match self.services.tree.kin.depth {
+            0 => self.services.settings.tools.servers(),
+            _ => own,
+        };
+        let Some(all) = all else { return };
         let is_asking = |job: &Job| matches!(job, Job::CallModel { .. }) && self.jobs.has(job);
         if !self.session.wanted().iter().any(is_asking) {
             return;
         }
-        servers.start();
+        if !std::mem::replace(&mut self.memory.servers_run.are_started, true) {
+            shared.into_iter().for_each(|shared| shared.start());
+        }
+        own.into_iter().for_each(|own| own.start());
         let over = CancellationToken::new();
-        tokio::spawn(over.clone().run_until_cancelled_owned(tell(Arc::clone(servers), self.services.bus.clone())));
-        self.memory.servers_watched = Some(over.drop_guard());
+        tokio::spawn(over.clone().run_until_cancelled_owned(tell(Arc::clone(all), self.services.bus.clone())));
+        self.memory.servers_run.watched = Some(over.drop_guard());
+    }
+
+    /// Stops the servers of the agent that ran the session before, unless it comes back after this turn.
+    pub(super) fn leave_servers(&mut self, before: Option<OwnServers>) {
+        let is_same = |own: &Option<OwnServers>| match (own, &before) {
+            (Some(own), Some(before)) => Arc::ptr_eq(&own.servers, &before.servers),
+            (None, None) => true,
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        if is_same(&self.services.settings.own_servers) {
+            return;
+        }
+        self.memory.servers_run.watched = None;
+        let comes_back = self.next_settings.as_ref().is_some_and(|next| is_same(&next.own_servers));
+        if let Some(OwnServers { servers, .. }) = before.filter(|_| !comes_back) {
+            self.memory.servers_run.closing.spawn(async move { servers.close().await });
+        }
     }
 
     /// Offers the tools of servers that the session has used, from here on: after a compaction the prompt is paid anew anyway.
     pub(super) fn offer_used_tools(&mut self) {
-        let tools = self.services.settings.tools.clone();
-        self.services.settings.tools = tools.with_used(self.memory.servers.used());
+        let used: Vec<String> = self.memory.servers.used().map(str::to_owned).collect();
+        for settings in std::iter::once(&mut self.services.settings).chain(&mut self.next_settings) {
+            settings.tools = settings.tools.clone().with_used(used.iter().map(String::as_str));
+        }
         self.offer_anew();
     }
 }
 
-/// The servers that this session starts and stops.
-fn run_here(services: &Services) -> Option<&Arc<dyn Servers>> {
-    match services.tree.kin.depth {
-        0 => services.settings.tools.servers(),
-        _ => services.settings.own_servers.as_ref(),
-    }
+/// Those of the session, or those of its agent.
+type Side<'s> = Option<&'s Arc<dyn Servers>>;
+
+/// The servers that this session starts and stops: its own, unless it works for another, and those of its agent.
+fn run_here(services: &Services) -> (Side<'_>, Side<'_>) {
+    let Settings { own_servers, tools, .. } = &services.settings;
+    let shared = own_servers.as_ref().map_or(tools, |own| &own.before).servers();
+    (shared.filter(|_| services.tree.kin.depth == 0), own_servers.as_ref().map(|own| &own.servers))
 }
 
 /// Tells of servers whenever one has another state.
@@ -61,9 +92,14 @@ async fn tell(servers: Arc<dyn Servers>, bus: Bus) {
     }
 }
 
-/// Stops them, whether they were started beside a request or by a call.
-pub(super) async fn close(services: &Services) {
-    if let Some(servers) = run_here(services) {
-        servers.close().await;
+impl ServersRun {
+    /// Stops them, whether they were started beside a request or by a call.
+    pub(super) async fn close(self, services: &Services) {
+        drop(self.watched);
+        let (shared, own) = run_here(services);
+        for servers in shared.into_iter().chain(own) {
+            servers.close().await;
+        }
+        self.closing.join_all().await;
     }
 }

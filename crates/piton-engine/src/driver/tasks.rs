@@ -39,7 +39,15 @@ impl Driver {
             false => "A background command that you wanted to be told of is over; see below.",
         };
         let parts = vec![Part::note(text.to_owned())];
-        self.record(Event::UserSpoke { message, parts, delivery: Delivery::FollowUp, typed: None, allows: Vec::new() });
+        self.record(Event::UserSpoke {
+            message,
+            parts,
+            delivery: Delivery::FollowUp,
+            typed: None,
+            allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
+        });
     }
 
     /// Ends the subagents, and the commands that nobody wants to go on, where this process has worked on the session. What it only looked at stays

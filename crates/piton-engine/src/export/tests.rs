@@ -31,6 +31,8 @@ fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answere
             delivery: Delivery::Steer,
             typed: None,
             allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
         },
         Event::TurnStarted {
             turn: 1,
@@ -38,6 +40,7 @@ fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answere
             fallbacks: vec![],
             policy: Box::new(Policy::piton()),
             compact_at_tokens: None,
+            this_turn_only: false,
         },
         Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None },
         Event::MessageFinished {

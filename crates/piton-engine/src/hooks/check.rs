@@ -3,10 +3,11 @@
 
 use super::{Hook, HookContext, HookError, HookResult, Points, Stop, StopChange, Words};
 use async_trait::async_trait;
+use piton_core::call::undone_line;
 use piton_core::client::CheckRun;
 use piton_core::hook::{Demand, HookPoint};
 use piton_tools::runner::NO_SANDBOX;
-use piton_tools::spawn::{Env, Keep, Spawn};
+use piton_tools::spawn::{Env, Keep, Spawn, moved_away};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -40,7 +41,8 @@ impl Check {
         Self { timeout: timeout.unwrap_or(self.timeout), rounds: rounds.unwrap_or(self.rounds), ..self }
     }
 
-    async fn run(&self, cx: &HookContext, round: usize) -> HookResult<CheckRun> {
+    /// Runs it. Answers also with what its sandbox moved away.
+    async fn run(&self, cx: &HookContext, round: usize) -> HookResult<(CheckRun, Vec<String>)> {
         let began = Instant::now();
         // One pipe for both, so that their lines stay in order.
         let script = format!("exec 2>&1\n{}", self.command);
@@ -51,19 +53,23 @@ impl Check {
             Ok(status) => status?.code(),
             Err(_) => None,
         };
-        let (mut text, of_sandbox) = running.output().await;
+        let (mut text, mut of_sandbox) = running.output().await;
+        let moved = moved_away(&mut of_sandbox);
         // The script's own errors are in its output: what is here is from whoever made its sandbox.
         if code == Some(NO_SANDBOX) && text.is_empty() && !of_sandbox.is_empty() {
             return Err(HookError(of_sandbox));
         }
         text.push_str(&of_sandbox);
         let mut output = tail(&text);
+        for said in &moved {
+            output.push_str(&format!("\n{}", undone_line(said)));
+        }
         if began.elapsed() >= self.timeout {
             output.push_str(&format!("\n[it was stopped after {} s]", self.timeout.as_secs_f64()));
         }
         let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let check = self.command.clone();
-        Ok(CheckRun { check, passed: code == Some(0), exit_code: code, duration_ms, round, output })
+        Ok((CheckRun { check, passed: code == Some(0), exit_code: code, duration_ms, round, output }, moved))
     }
 }
 
@@ -108,7 +114,7 @@ impl Hook for Check {
     }
 
     async fn on_stop(&self, cx: &HookContext, stop: &Stop) -> HookResult<StopChange> {
-        let run = self.run(cx, stop.rounds + 1).await?;
+        let (run, moved) = self.run(cx, stop.rounds + 1).await?;
         let how = match run.exit_code {
             Some(code) => format!("exit code {code}"),
             None => "it did not end by itself".to_owned(),
@@ -120,7 +126,11 @@ impl Hook for Check {
                 self.command, run.output
             )
         });
-        let remark = Some(if run.passed { "passed".to_owned() } else { format!("failed: {how}") });
-        Ok(StopChange { send_back, evidence: Some(json!(run)), words: Words { remark, ..Words::default() } })
+        let mut remark = if run.passed { "passed".to_owned() } else { format!("failed: {how}") };
+        for said in &moved {
+            remark.push_str(&format!("; sandbox: {said}"));
+        }
+        let words = Words { remark: Some(remark), ..Words::default() };
+        Ok(StopChange { send_back, evidence: Some(json!(run)), words })
     }
 }

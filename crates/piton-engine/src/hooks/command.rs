@@ -13,9 +13,9 @@ use piton_core::event::{Subject, Trigger, TurnEnd};
 use piton_core::message::{Message, ToolCall};
 use piton_core::question::Decision;
 use piton_core::todo::{self, TodoStatus};
-use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
+use piton_tools::spawn::{Confinement, Env, Keep, Spawn, moved_away};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -41,8 +41,8 @@ pub(crate) type Guard = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 enum Said {
     /// Nothing, or what JSON says.
     Json(Box<Answer>),
-    /// Text that is not JSON.
-    Plain(String),
+    /// Text that is not JSON; and for people, what the command's sandbox moved away.
+    Plain(String, Option<String>),
     /// It refuses, and why, if it says so.
     Refused(Option<String>),
 }
@@ -98,7 +98,7 @@ impl CommandHook {
             return Err(HookError(why));
         }
         let input = wire::common(event, cx, more).to_string();
-        let command = self.command(&cx.workspace);
+        let command = self.command(cx);
         if self.handler.is_async {
             let limit = self.handler.timeout;
             // Nobody asks what came of it.
@@ -109,11 +109,12 @@ impl CommandHook {
         ended.said().map(Some)
     }
 
-    fn command(&self, workspace: &Path) -> Spawn {
-        let command = &self.handler.command;
+    fn command(&self, cx: &HookContext) -> Spawn {
+        let (command, workspace) = (&self.handler.command, &cx.workspace);
+        let confinement = if self.handler.is_confined { cx.confinement.clone() } else { Confinement::User };
         let spawn = match &self.handler.args {
-            Some(args) => Spawn::new([command].into_iter().chain(args), &self.env, workspace, Confinement::User),
-            None => Spawn::shell(command, &self.env, workspace, Confinement::User),
+            Some(args) => Spawn::new([command].into_iter().chain(args), &self.env, workspace, confinement),
+            None => Spawn::shell(command, &self.env, workspace, confinement),
         };
         spawn.with("CLAUDE_PROJECT_DIR", workspace).with("PITON_PROJECT_DIR", workspace)
     }
@@ -213,10 +214,12 @@ impl Said {
             (Self::Refused(one), Self::Refused(other)) => Self::Refused(wire::joined(one, other)),
             (refused @ Self::Refused(_), _) | (_, refused @ Self::Refused(_)) => refused,
             (Self::Json(one), Self::Json(other)) => Self::Json(Box::new(one.and(*other))),
-            (Self::Json(answer), Self::Plain(_)) | (Self::Plain(_), Self::Json(answer)) => {
-                Self::Json(Box::new(answer.and(Answer::default())))
+            (Self::Json(answer), Self::Plain(_, moved)) | (Self::Plain(_, moved), Self::Json(answer)) => {
+                Self::Json(Box::new(answer.and(Answer { system_message: moved, ..Answer::default() })))
             }
-            (Self::Plain(one), Self::Plain(other)) => Self::Plain(format!("{one}\n{other}")),
+            (Self::Plain(one, moved), Self::Plain(other, too)) => {
+                Self::Plain(format!("{one}\n{other}"), wire::joined(moved, too))
+            }
         }
     }
 }
@@ -241,23 +244,30 @@ async fn run(command: Spawn, input: String) -> HookResult<Ended> {
 impl Ended {
     fn said(self) -> HookResult<Said> {
         let Self { code, stdout, mut stderr } = self;
+        let moved: Vec<String> = moved_away(&mut stderr).iter().map(|said| format!("sandbox: {said}")).collect();
+        let moved = (!moved.is_empty()).then(|| moved.join("\n"));
         match code {
             Some(0) => {}
             Some(2) => {
                 wire::cut(&mut stderr);
                 let reason = Some(stderr.trim().to_owned()).filter(|reason| !reason.is_empty());
-                return Ok(Said::Refused(reason));
+                return Ok(Said::Refused(wire::joined(reason, moved)));
             }
-            Some(code) => return Err(HookError(format!("exit code {code}: {}", beginning(&stderr)))),
+            Some(code) => {
+                let moved = moved.map(|moved| format!("\n{moved}")).unwrap_or_default();
+                return Err(HookError(format!("exit code {code}: {}{moved}", beginning(&stderr))));
+            }
             None => return Err(HookError("it was killed by a signal".to_owned())),
         }
         let text = stdout.trim();
         if text.starts_with('{') {
-            return Answer::parse(text).map(|answer| Said::Json(Box::new(answer))).map_err(HookError);
+            let mut answer = Answer::parse(text).map_err(HookError)?;
+            answer.system_message = wire::joined(answer.system_message, moved);
+            return Ok(Said::Json(Box::new(answer)));
         }
         let mut text = text.to_owned();
         wire::cut(&mut text);
-        Ok(Said::Plain(text))
+        Ok(Said::Plain(text, moved))
     }
 }
 
@@ -268,7 +278,10 @@ fn words(said: Option<Said>) -> (Words, Option<String>, Specific) {
     match said {
         None => (words, None, Specific::default()),
         Some(Said::Refused(reason)) => (words, Some(reason.unwrap_or_else(no_reason)), Specific::default()),
-        Some(Said::Plain(_)) => (words, None, Specific::default()),
+        Some(Said::Plain(_, moved)) => {
+            words.remark = moved;
+            (words, None, Specific::default())
+        }
         Some(Said::Json(answer)) => {
             let blocked = answer.blocks().then(|| answer.reason.clone().unwrap_or_else(no_reason));
             if answer.r#continue == Some(false) {
@@ -289,9 +302,9 @@ fn no_reason() -> String {
 /// The same where plain text is for the model to read.
 fn words_for_model(said: Option<Said>) -> (Words, Option<String>, Specific) {
     match said {
-        Some(Said::Plain(text)) => {
+        Some(Said::Plain(text, remark)) => {
             let notes = Some(text).filter(|text| !text.is_empty()).into_iter().collect();
-            (Words { notes, ..Words::default() }, None, Specific::default())
+            (Words { notes, remark, ..Words::default() }, None, Specific::default())
         }
         said => words(said),
     }

@@ -20,6 +20,8 @@ pub struct Handler {
     /// It runs once in a session.
     pub(super) is_once: bool,
     pub(super) is_required: bool,
+    /// It runs in the session's sandbox, where there is one.
+    pub(super) is_confined: bool,
 }
 
 impl Handler {
@@ -47,6 +49,12 @@ impl Handler {
             ..self.clone()
         });
         std::iter::once(self).chain(called).collect()
+    }
+
+    /// This, as it came with a repository: what it runs, the model can write.
+    #[must_use]
+    pub fn confined(self) -> Self {
+        Self { is_confined: true, ..self }
     }
 
     /// The event and the command, in one line.

@@ -53,6 +53,8 @@ struct HandlerShape {
     once: Option<bool>,
     /// Whether what it guards is refused where it cannot run.
     required: Option<bool>,
+    /// Whether it runs in the session's sandbox. One of a repository always does.
+    sandbox: Option<bool>,
     /// Passed over.
     shell: Option<String>,
     /// Passed over.
@@ -90,6 +92,8 @@ struct Said {
     once: bool,
     #[serde(default)]
     required: bool,
+    #[serde(default)]
+    sandbox: bool,
     #[serde(flatten)]
     rest: BTreeMap<String, Value>,
 }
@@ -132,7 +136,8 @@ impl SettingsError {
 }
 
 /// What is said of a handler.
-const KEYS: [&str; 9] = ["type", "command", "args", "timeout", "if", "async", "once", "required", "matcher"];
+const KEYS: [&str; 10] =
+    ["type", "command", "args", "timeout", "if", "async", "once", "required", "sandbox", "matcher"];
 /// What is known of a handler and makes no difference here.
 const IGNORED: [&str; 3] = ["shell", "statusMessage", "description"];
 
@@ -216,6 +221,7 @@ impl Said {
             is_async: self.r#async,
             is_once: self.once,
             is_required: self.required,
+            is_confined: self.sandbox,
         })
     }
 }

@@ -5,25 +5,34 @@
 
 use super::Task;
 use crate::commands::{CommandError, Commands, Expanded};
+use crate::directed::Directed;
+use crate::settings::Settings;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Where what a command comes to arrives.
-pub(crate) type Expanding = oneshot::Receiver<Result<Expanded, CommandError>>;
+pub(crate) type Expanding = oneshot::Receiver<Result<(Expanded, Directed), CommandError>>;
 
-/// Looks for a command, and puts words into its template; what comes of it has arrived when the task has ended.
+/// Looks for a command, puts words into its template, and finds the model and the agent that it names; what comes of it has arrived when the task has ended.
 pub(crate) fn expand(
     name: String,
     words: String,
     workspace: PathBuf,
-    commands: Arc<dyn Commands>,
+    (commands, settings): (Arc<dyn Commands>, Settings),
 ) -> (Task, Expanding) {
     let (found, expanding) = oneshot::channel();
     let work = async move {
-        let looking = tokio::task::spawn_blocking(move || commands.expand(&name, &words, &workspace)).await;
-        // Whoever waited for it may have left.
-        drop(looking.map(|expanded| found.send(expanded)));
+        let looking = tokio::task::spawn_blocking(move || {
+            let expanded = commands.expand(&name, &words, &workspace)?;
+            let file = expanded.file.clone();
+            let directed = Directed::of(&expanded.directions, &name, &settings);
+            Ok((expanded, directed.map_err(|why| CommandError::Broken { file, why })?))
+        });
+        if let Ok(expanded) = looking.await {
+            // Whoever waited for it may have left.
+            drop(found.send(expanded));
+        }
     };
     (Task::new(work, |(), _| Vec::new()), expanding)
 }

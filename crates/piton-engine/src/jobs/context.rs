@@ -14,12 +14,12 @@ use crate::hooks::{Gated, Hook, HookContext, Hooks, Unasked};
 use crate::hosts::{ByRules, HostAsks, OfCall};
 use crate::inbox::WeakInbox;
 use crate::prompt::Prompts;
-use crate::settings::{Attendance, SandboxSettings, Settings};
+use crate::settings::{Attendance, OpenedModels, SandboxSettings, Settings};
 use crate::store::Stored;
 use piton_core::call::{ToolSpec, Touches};
 use piton_core::event::Event;
 use piton_core::hook::HookPoint;
-use piton_core::ids::CallId;
+use piton_core::ids::{CallId, MessageId};
 use piton_core::permission::{Action, Ask, Grant, PermissionMode};
 use piton_core::policy::{HookPolicy, Policy};
 use piton_core::request::Frame;
@@ -38,6 +38,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tokio_util::sync::DropGuard;
 
 /// In the session's scratch folder: claims, outputs and exit records of calls.
@@ -92,14 +93,26 @@ pub(crate) struct Memory {
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
     pub(crate) servers: ServerNotes,
-    /// Who tells of the session's MCP servers, once these were started: until this is dropped.
-    pub(crate) servers_watched: Option<DropGuard>,
+    pub(crate) servers_run: ServersRun,
     pub(crate) entries: EntryNotes,
     pub(crate) frames: Frames,
+    /// The models that were opened for the turn that this message begins, or why they cannot be asked.
+    pub(crate) opened: Option<(MessageId, Result<OpenedModels, String>)>,
     /// How long the last snapshot took: a short one is taken without switching to another thread and back.
     pub(crate) snapshot_took: Duration,
     /// Whether the session closes as soon as its client has an answer: then nothing could be reported afterwards.
     pub(crate) leaves_when_answered: bool,
+}
+
+/// What of the session's MCP servers is under way.
+#[derive(Default)]
+pub(crate) struct ServersRun {
+    /// Whether those of the session were started.
+    pub(crate) are_started: bool,
+    /// Who tells of them and of the agent's; ends when this is dropped.
+    pub(crate) watched: Option<DropGuard>,
+    /// Those of agents that no longer run the session, on their way to their end.
+    pub(crate) closing: JoinSet<()>,
 }
 
 impl Services {
@@ -115,6 +128,7 @@ impl Services {
         let env_files = Arc::new(EnvFiles::new(firewall.clone()));
         env_files.read_top(workspace);
         clean_system(&mut settings, &firewall);
+        settings.bring_servers();
         let calls = stored.scratch().join(CALLS);
         Self {
             hooks: Hooks::new(&own_hooks(&settings)),
@@ -136,6 +150,7 @@ impl Services {
     pub(crate) fn take(&mut self, mut settings: Settings) {
         know_settings(&self.firewall, &settings);
         clean_system(&mut settings, &self.firewall);
+        settings.bring_servers();
         self.hooks.renew(&own_hooks(&settings));
         self.settings = settings;
     }
@@ -223,9 +238,10 @@ impl Memory {
             prompts,
             notes,
             servers: ServerNotes::of(session),
-            servers_watched: None,
+            servers_run: ServersRun::default(),
             entries: EntryNotes::default(),
             frames: Frames::of(settings, session),
+            opened: None,
             snapshot_took: Duration::MAX,
             leaves_when_answered: false,
         }

@@ -164,7 +164,7 @@ pub(crate) fn may_run(command: &str, author: Writer, cx: &JobContext<'_>) -> Res
     let workspace = PathBuf::from(session.workspace());
     let files = cx.services.files_for_tools(&workspace);
     let look = look(&files, workspace, cx);
-    let call = shell::user_call(&CallId::from("u"), command);
+    let call = shell::user_call(&CallId::from("u"), command, false);
     let input = call.input.value().cloned().unwrap_or_default();
     let plan = catch_unwind(AssertUnwindSafe(|| tool.plan(&input, &look).map_err(|outcome| outcome.text)));
     let plan = plan.map_err(|_| ShellError::Unrunnable(PANICKED.to_owned()))?.map_err(ShellError::Unrunnable)?;

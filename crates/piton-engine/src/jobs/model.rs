@@ -21,6 +21,7 @@ use piton_core::message::Part;
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply};
 use piton_core::request;
 use piton_core::secrets::{Depth, Firewall, TextStream};
+use piton_core::subtask;
 use piton_models::model::ModelStream;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -89,8 +90,13 @@ enum Answer {
     Failed { error: ModelError, abandoned: Vec<Part> },
 }
 
-/// Asks the model, where the budget covers that.
+/// Asks the model, where the budget covers that. Where the user has subagents work first, the step makes their calls instead.
 pub(super) fn take_up(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Step {
+    if let subtasks @ [_, ..] = cx.session.subtasks() {
+        let world = &cx.services.world;
+        let replied = cx.session.replied(attempt, subtask::reply(subtasks), None, world.now_ms(), world.roll());
+        return Step::Record(vec![replied]);
+    }
     let kin = cx.services.tree.kin.clone();
     let most = match estimate(cx, &kin) {
         Permit::Granted(most) => most,
@@ -164,12 +170,18 @@ fn cut(partial: &Mutex<Partial>, cx: &mut JobContext<'_>) -> Option<Event> {
 
 /// What a killed process asked is what would be asked here by the rules that it had.
 pub(super) fn measure_lost(cx: &mut JobContext<'_>) {
+    if !cx.session.subtasks().is_empty() {
+        return;
+    }
     // Whatever others have used meanwhile: it was asked, and may be billed.
     drop(estimate(cx, &Kin::default()));
 }
 
 /// A killed process was asking: that has failed.
 pub(super) fn recover(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Vec<Event> {
+    if !cx.session.subtasks().is_empty() {
+        return Vec::new();
+    }
     let abandoned = partial::recover(&partial_file(cx), step, attempt);
     let error = ModelError::new(ModelErrorKind::Interrupted, "Piton was stopped while the model was asked");
     vec![answered(attempt, Answer::Failed { error, abandoned }, cx)]

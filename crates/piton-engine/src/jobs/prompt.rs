@@ -12,10 +12,12 @@ use crate::error::EngineError;
 use crate::hooks::Gated;
 use crate::inbox::Asker;
 use crate::store::Stored;
+use piton_core::configure::Configure;
 use piton_core::event::{Delivery, Event, Given};
 use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
 use piton_core::message::{Part, prose};
+use piton_core::subtask::Subtask;
 use piton_core::tokens::Family;
 use piton_tools::files::Files;
 use piton_tools::servers::Servers;
@@ -33,6 +35,8 @@ pub(crate) struct UserMessage {
     pub(crate) id: MessageId,
     pub(crate) parts: Vec<Part>,
     pub(crate) delivery: Delivery,
+    /// Whether `@` in its words can refer to files. In what stands beside a person's words it does not.
+    pub(crate) refers: bool,
     /// The command that makes the first parts.
     pub(crate) called: Option<Box<Called>>,
 }
@@ -41,6 +45,14 @@ impl UserMessage {
     /// The command that has yet to make its first part.
     pub(crate) fn command(&self) -> Option<&Called> {
         self.called.as_deref().filter(|called| called.text.is_none())
+    }
+
+    /// What it says, to the model or to a subagent.
+    fn words(&self) -> String {
+        match self.called.as_ref().and_then(|called| called.subtask.as_ref()) {
+            Some(subtask) => subtask.prompt.clone(),
+            None => prose(&self.parts),
+        }
     }
 
     /// Its parts as they were typed, whatever a command makes of them.
@@ -63,9 +75,18 @@ pub(crate) struct Called {
     pub(crate) made: usize,
     /// What it allows until its turn ends, as rules, once it has made words.
     pub(crate) allows: Vec<String>,
+    /// What it asks of its turn alone.
+    pub(crate) for_turn: Option<Box<Configure>>,
+    /// What it has a subagent do.
+    pub(crate) subtask: Option<Box<Subtask>>,
 }
 
 impl Called {
+    /// One that has yet to make words.
+    pub(crate) fn new(name: String, words: String) -> Self {
+        Self { name, words, text: None, made: 0, allows: Vec::new(), for_turn: None, subtask: None }
+    }
+
     /// As it was typed.
     fn typed(&self) -> String {
         format!("/{} {}", self.name, self.words).trim_end().to_owned()
@@ -102,7 +123,7 @@ pub(crate) fn vet(message: UserMessage, asker: Asker, cx: &JobContext<'_>) -> Ta
     let work = async move {
         let mut gated = None;
         let let_in = if hooks.want(HookPoint::Prompt) {
-            let (seen, refusal) = hooks.prompt(&at, &prose(&message.parts)).await;
+            let (seen, refusal) = hooks.prompt(&at, &message.words()).await;
             let seen = gated.insert(seen);
             let_in(message, seen, refusal)
         } else {
@@ -166,7 +187,11 @@ impl Reader {
     /// Whether reading what is said can take long: a folder can be large, and a disk slow. What is read without being asked for
     /// is neither.
     fn takes_time(&self, said: &UserMessage) -> bool {
-        refers(&said.parts) || (self.is_new_here && self.shares_runtime)
+        let may_refer = match said.called.as_ref().and_then(|called| called.text.as_ref()) {
+            Some(own) => own.contains('@'),
+            None => said.refers && refers(&said.parts),
+        };
+        may_refer || (self.is_new_here && self.shares_runtime)
     }
 
     /// What somebody says, with what it refers to.
@@ -187,6 +212,7 @@ impl Reader {
     async fn resources(&self, message: &UserMessage) -> Resolved {
         let text = match message.called.as_ref().and_then(|called| called.text.as_deref()) {
             Some(text) => Some(text),
+            None if !message.refers => None,
             None => message.parts.iter().find_map(|part| match part {
                 Part::Text { text, .. } => Some(text.as_str()),
                 _ => None,
@@ -204,13 +230,16 @@ impl Reader {
 
     /// The same on this thread, with resources that were read. The first words in a workspace come with what is to be known there.
     fn read_now(self, message: UserMessage, resources: Resolved) -> Vec<Event> {
-        let UserMessage { id: message, parts: said, delivery, called } = message;
+        let UserMessage { id: message, parts: said, delivery, refers: may_refer, mut called } = message;
         let typed = called.as_ref().map(|called| called.typed());
         let allows = called.as_ref().map(|called| called.allows.clone()).unwrap_or_default();
+        let (for_turn, mut subtask) =
+            called.as_mut().map(|called| (called.for_turn.take(), called.subtask.take())).unwrap_or_default();
         let own = called.and_then(|called| called.text).map(|text| vec![Part::text(text)]);
         let own = own.as_ref().unwrap_or(&said);
-        if !self.is_new_here && !refers(own) {
-            return vec![Event::UserSpoke { message, parts: said, delivery, typed, allows }];
+        let may_refer = may_refer && refers(own);
+        if !self.is_new_here && !may_refer {
+            return vec![Event::UserSpoke { message, parts: said, delivery, typed, allows, for_turn, subtask }];
         }
         let start = Notes::at_start(
             self.environment.as_deref(),
@@ -218,11 +247,25 @@ impl Reader {
             &self.references.workspace,
             &*self.files,
         );
-        let found = self.references.resolve(own, &*self.files);
+        let found = if may_refer { self.references.resolve(own, &*self.files) } else { Resolved::default() };
         let items: Vec<Given> = [start.items.clone(), found.items, resources.items].concat();
         let given = (!items.is_empty()).then_some(Event::ContextGiven { items });
-        let parts = start.parts().chain(said).chain(found.parts).chain(resources.parts).collect();
-        given.into_iter().chain([Event::UserSpoke { message, parts, delivery, typed, allows }]).collect()
+        let mut referred = [found.parts, resources.parts].concat();
+        if let Some(subtask) = &mut subtask {
+            // Who gets the words gets the files.
+            referred.retain(|part| match part {
+                Part::Text { text, .. } | Part::Note { text, .. } => {
+                    subtask.prompt.push_str(&format!("\n\n{text}"));
+                    false
+                }
+                _ => true,
+            });
+        }
+        let parts = start.parts().chain(said).chain(referred).collect();
+        given
+            .into_iter()
+            .chain([Event::UserSpoke { message, parts, delivery, typed, allows, for_turn, subtask }])
+            .collect()
     }
 }
 

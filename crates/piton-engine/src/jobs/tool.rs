@@ -159,6 +159,10 @@ fn settled(call: CallId, outcome: Outcome) -> Event {
     Event::CallSettled { call, outcome }
 }
 
+/// How long a command of the model's in a terminal waits for a person, who is there, to type, in milliseconds: they have to see that it
+/// asks.
+const TYPING_MS: u64 = 60_000;
+
 fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
     let services = cx.services;
     let (bus, of) = (services.bus.clone(), call.id.clone());
@@ -167,6 +171,9 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         // Who waits for it can stop it.
         limits.bash_max_ms = limits.background_max_ms;
         limits.bash_default_ms = limits.bash_max_ms;
+        limits.typing_ms = Some(u64::MAX);
+    } else if services.bus.is_attended() {
+        limits.typing_ms = Some(TYPING_MS);
     }
     let cancel = CancellationToken::new();
     let client = CallClient::new(

@@ -12,6 +12,7 @@ pub(super) fn start(cx: &JobContext<'_>) -> Step {
         fallbacks: settings.fallback_names(),
         policy: Box::new(cx.policy()),
         compact_at_tokens: cx.full_at(settings.model.name()),
+        this_turn_only: cx.session.asked_of_next_turn().is_some(),
     }])
 }
 

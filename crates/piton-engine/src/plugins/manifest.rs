@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (said, words) in [
-            (json!([]), "no list of fields"),
+            (json!([]), "not a list of fields"),
             (json!({}), "no name"),
             (json!({"name": "a:b"}), "is not a valid plugin name"),
             (json!({"name": "x".repeat(10_000)}), "is not a valid plugin name"),

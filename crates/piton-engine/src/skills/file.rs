@@ -4,7 +4,8 @@
 //! might not take: whoever wrote it for another program shall be able to use it here. How it should be, [`super::validate`] says.
 
 use super::{Fork, Skill};
-use crate::front_matter::{self, line, list, located, word};
+use crate::directions::Directions;
+use crate::front_matter::{self, effort, line, list, located, truth, word};
 use crate::tool_names::allowed;
 use piton_core::hidden;
 use piton_core::template;
@@ -88,7 +89,12 @@ pub fn read(path: &Path, text: &str) -> Result<Read, String> {
     }
     let paths = if parts.paths.is_empty() { String::new() } else { format!("For {}", parts.paths.join(", ")) };
     let said = [parts.description, parts.when, paths].into_iter().filter(|part| !part.is_empty());
-    skill.fork = parts.is_fork.then_some(parts.fork);
+    if parts.is_fork {
+        skill.fork = Some(parts.fork);
+    } else {
+        let Fork { agent, model, effort } = parts.fork;
+        skill.directions = Directions { model: model.and_then(Directions::model), effort, agent, subtask: None };
+    }
     skill.given = Arc::new(skill::Skill {
         name,
         description: line(&said.collect::<Vec<_>>().join(" "), DESCRIPTION_CHARS),
@@ -127,13 +133,7 @@ fn known(field: &str, value: &Value, skill: &mut Skill, parts: &mut Parts) -> Re
         "disable-model-invocation" => parts.is_not_for_model = truth(field, value)?,
         "user-invocable" => skill.is_for_people = truth(field, value)?,
         "model" => parts.fork.model = Some(word(field, value)?),
-        "effort" => {
-            let said = word(field, value)?;
-            let names = || piton_core::effort::Effort::NAMES.join(", ");
-            let effort =
-                said.parse().map_err(|_| format!("effort: `{}` is none: {}", line(&said, NAME_CHARS), names()))?;
-            parts.fork.effort = Some(effort);
-        }
+        "effort" => parts.fork.effort = Some(effort(field, value)?),
         "context" => match word(field, value)?.as_str() {
             "fork" => parts.is_fork = true,
             "inline" => {}
@@ -174,14 +174,6 @@ fn arguments(field: &str, value: &Value) -> Result<Vec<String>, String> {
     match names.iter().find(|name| !is_name(name)) {
         Some(name) => Err(format!("arguments: `{}` is no name for a word", line(name, NAME_CHARS))),
         None => Ok(names.into_iter().take(MOST).collect()),
-    }
-}
-
-fn truth(field: &str, value: &Value) -> Result<bool, String> {
-    match value {
-        Value::Bool(truth) => Ok(*truth),
-        Value::String(word) if word == "true" || word == "false" => Ok(word == "true"),
-        _ => Err(format!("{field}: true or false is wanted")),
     }
 }
 
@@ -232,7 +224,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line_and_nothing_raw_gets_through() {
         for (text, words) in [
-            ("---\nname: [\n---\nx", "no YAML"),
+            ("---\nname: [\n---\nx", "not valid YAML"),
             ("---\nname: x\nno end", "no end"),
             ("---\ndescription: x\nname: \"a b\"\n---\nx", "line 3: `a b` is not a valid name"),
             (

@@ -49,11 +49,15 @@ impl Summary {
             Event::TitleGiven { title, by } => return self.titled(title, by, prompt),
             Event::WorkspaceMoved { workspace } => self.workspace.clone_from(workspace),
             Event::UserSpoke { parts, typed, .. } => self.prompted(parts, typed.as_deref(), prompt),
-            Event::TurnStarted { turn, model, fallbacks, .. } => {
+            Event::TurnStarted { turn, model, fallbacks, this_turn_only, .. } => {
                 (self.turns, self.status) = (*turn, Activity::Running);
+                if !this_turn_only {
+                    self.model = Some(chain(model, fallbacks));
+                }
+            }
+            Event::TurnResumed { model, fallbacks, this_turn_only: false, .. } => {
                 self.model = Some(chain(model, fallbacks));
             }
-            Event::TurnResumed { model, fallbacks, .. } => self.model = Some(chain(model, fallbacks)),
             Event::StepStarted { step, .. } => self.steps = *step,
             Event::MessageFinished { cost_micros, .. } => self.pay(*cost_micros),
             Event::ModelFailed { usage, cost_micros, at_most, .. } if usage.total() > 0 || at_most.is_some() => {

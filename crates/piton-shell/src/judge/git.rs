@@ -5,10 +5,15 @@ use crate::expand::Field;
 use crate::git;
 use crate::judged::Judged;
 use crate::reading::{Effect, UnknowableKind};
+use crate::wrappers;
 
 impl Judge<'_> {
     pub(super) fn git(&mut self, arguments: &[Field], judged: &mut Judged, context: &Context) {
-        self.git_settings(arguments, context);
+        self.git_settings(arguments, judged, context);
+        if let Some(shown) = context.through.iter().find(|shown| wrappers::clears_environment(shown)) {
+            // Without its settings git believes any folder that looks like a repository.
+            judged.acts(shown);
+        }
         let at = git::subcommand_at(arguments);
         let globals = &arguments[..at.min(arguments.len())];
         if globals.iter().any(|field| field.text.starts_with("-C")) {
@@ -63,7 +68,7 @@ impl Judge<'_> {
                 let words: Vec<&Field> =
                     rest.iter().filter(|field| !field.text.starts_with('-') && field.text != "set").collect();
                 if let [key, value, ..] = words.as_slice() {
-                    self.git_setting(&key.text, value, "git config", context);
+                    self.git_setting(&key.text, value, "git config", judged, context);
                 }
             }
             _ => {}
@@ -107,7 +112,7 @@ impl Judge<'_> {
     }
 
     /// `git -c key=value`, `git clone --config key=value`.
-    fn git_settings(&mut self, arguments: &[Field], context: &Context) {
+    fn git_settings(&mut self, arguments: &[Field], judged: &mut Judged, context: &Context) {
         for (at, field) in arguments.iter().enumerate() {
             let next = arguments.get(at + 1);
             let setting = match field.text.as_str() {
@@ -128,11 +133,11 @@ impl Judge<'_> {
                 continue;
             };
             let value = crate::expand::tail(&setting, value);
-            self.git_setting(key, &value, "git -c", context);
+            self.git_setting(key, &value, "git -c", judged, context);
         }
     }
 
-    fn git_setting(&mut self, key: &str, value: &Field, shown: &str, context: &Context) {
+    fn git_setting(&mut self, key: &str, value: &Field, shown: &str, judged: &mut Judged, context: &Context) {
         let mut inner = context.clone();
         inner.through.push(format!("{shown} {key}"));
         inner.depth += 1;
@@ -141,6 +146,10 @@ impl Judge<'_> {
             self.read_code(Some(&Field { known: value.known, ..Field::literal(code) }), &inner);
         } else if key.starts_with("alias.") {
             self.read_code(Some(&Field::literal(&format!("git {}", value.text))), &inner);
+        } else if key.starts_with("include") && key.ends_with(".path") {
+            // Settings in a file: any of them may be a command.
+            judged.reads.push(value.clone());
+            self.unknowable(UnknowableKind::Code, &context.text, context);
         } else if git::runs(&key) {
             self.read_code(Some(&Field { known: value.known, ..Field::literal(&value.text) }), &inner);
         }

@@ -47,6 +47,31 @@ pub(super) fn spelled_out(arguments: &[Field]) -> String {
     text
 }
 
+/// What of the arguments may be code or a command though no table says so: values of long options, and words that are no
+/// simple ones (`--run_under=rm`, `'!rm x'`).
+pub(super) fn composed(arguments: &[Field]) -> Option<String> {
+    let odd = |c: char| c.is_whitespace() || "!\\{}()|&;`$\"'".contains(c);
+    let code = |field: &Field| match field.text.strip_prefix('-') {
+        Some(option) => option.split_once('=').map(|(_, value)| value.to_owned()),
+        None => Some(field.text.clone()).filter(|text| text.contains(odd)),
+    };
+    let all: Vec<String> = arguments.iter().filter_map(code).collect();
+    (!all.is_empty()).then(|| all.join(" "))
+}
+
+/// Words of code that run a text, and words that read the input.
+const EVALUATES: &str = "exec eval compile system popen spawn execSync spawnSync qx subprocess os_execute execute";
+const READS_INPUT: &str = "input stdin STDIN readline readlines gets ARGF getline raw_input readFileSync io";
+
+/// Whether code runs what it reads from its input.
+fn evaluates_input(code: &str) -> bool {
+    let has = |list: &str| {
+        code.split(|c: char| !c.is_alphanumeric() && c != '_')
+            .any(|word| list.split_whitespace().any(|known| known == word))
+    };
+    has(EVALUATES) && (has(READS_INPUT) || code.contains('<'))
+}
+
 impl Judge<'_> {
     /// What the program is ordered to do by its input, and which programs stand behind words of its own.
     pub(super) fn orders(&mut self, name: &str, arguments: &[Field], judged: &mut Judged, context: &Context) {
@@ -55,11 +80,17 @@ impl Judge<'_> {
             return;
         }
         let takes = special::takes_orders(name);
+        let interprets = special::is_interpreter(name);
+        // Code may run what it reads.
+        let has_code = interprets && judged.code.is_some();
         match &context.input {
-            Some(text) if takes || !(special::is_interpreter(name) || harmless::takes_data(name)) => {
+            Some(text) if takes || has_code || !(interprets || harmless::takes_data(name)) => {
                 let code = judged.code.get_or_insert_default();
                 code.push('\n');
                 code.push_str(text);
+            }
+            None if context.fed && interprets && judged.code.as_deref().is_some_and(evaluates_input) => {
+                self.unknowable(UnknowableKind::Code, &context.text, context);
             }
             None if takes && context.fed => self.unknowable(UnknowableKind::Code, &context.text, context),
             Some(_) | None => {}
@@ -86,7 +117,8 @@ impl Judge<'_> {
             if !is_word && !first {
                 continue;
             }
-            let from = if is_word { at + 1 } else { at };
+            // Of `npm explore` a package's name stands between.
+            let from = at + usize::from(is_word) + usize::from(arguments[at].text == "explore");
             // Options of its own, and their values, may stand in front.
             let own = |word: usize| {
                 arguments[word].text.starts_with('-') || word > from && arguments[word - 1].text.starts_with('-')

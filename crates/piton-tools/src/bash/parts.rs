@@ -5,6 +5,7 @@ use crate::plan::Look;
 use piton_core::call::{Access, CommandPart};
 use piton_shell::{Part, Programs, UnknowableKind};
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,23 +20,34 @@ pub(super) fn accesses(command: &str, cwd: &Path, look: &Look) -> Vec<(Access, O
         (access, Some(found.span))
     });
     let mut accesses: Vec<(Access, Option<Range<usize>>)> = unknowable.collect();
+    let mut seen: HashSet<_> = accesses.iter().cloned().collect();
+    // Commands name the same path many times; each is looked up once.
+    let mut patterns: HashMap<String, String> = HashMap::new();
+    let mut pattern = |path: &str| match patterns.get(path) {
+        Some(found) => found.clone(),
+        None => {
+            let found = look.pattern(&from(cwd, path));
+            patterns.insert(path.to_owned(), found.clone());
+            found
+        }
+    };
     for part in reading.parts {
         let mut add = |access| {
             let found = (access, Some(part.span.clone()));
-            if !accesses.contains(&found) {
+            if seen.insert(found.clone()) {
                 accesses.push(found);
             }
         };
-        part.reads.iter().for_each(|path| add(Access::Read(look.pattern(&from(cwd, path)))));
-        part.writes.iter().for_each(|path| add(Access::Write(look.pattern(&from(cwd, path)))));
+        part.reads.iter().for_each(|path| add(Access::Read(pattern(path))));
+        part.writes.iter().for_each(|path| add(Access::Write(pattern(path))));
         part.unresolved_paths.iter().for_each(|path| add(Access::SomePath(path.clone())));
         part.hosts.iter().for_each(|host| add(Access::Reach(host.clone())));
         if !is_redirection(&part) {
             let mut part = CommandPart::from(part.clone());
-            part.writes = part.writes.iter().map(|path| look.pattern(&from(cwd, path))).collect();
-            part.may_open = part.may_open.iter().map(|path| look.pattern(&from(cwd, path))).collect();
+            part.writes = part.writes.iter().map(|path| pattern(path)).collect();
+            part.may_open = part.may_open.iter().map(|path| pattern(path)).collect();
             part.below.retain_mut(|below| {
-                below.folder = look.pattern(&from(cwd, &below.folder));
+                below.folder = pattern(&below.folder);
                 // Nothing lies below a file; it is among what is read.
                 !matches!(look.files.look(Path::new(&below.folder)), Ok(Some(Found::File { .. })))
             });

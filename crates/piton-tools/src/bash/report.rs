@@ -43,6 +43,9 @@ pub(crate) fn outcome(record: &ExitRecord, output: &CommandOutput, command: &str
         "timed_out": record.status == CommandEnd::TimedOut,
         "left_behind": record.left_behind,
     });
+    if !record.typed.is_empty() {
+        facts["typed"] = json!(clean(record.typed.as_bytes()));
+    }
     if !record.undone.is_empty() {
         facts[UNDONE] = json!(record.undone);
     }
@@ -87,6 +90,10 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
         0 => {}
         1 => lines.push("1 background process was ended when the command finished".to_owned()),
         many => lines.push(format!("{many} background processes were ended when the command finished")),
+    }
+    if !record.typed.is_empty() {
+        let typed = clean(record.typed.as_bytes());
+        lines.push(format!("[the user typed into the command: {}]", typed.trim_end().replace('\n', "⏎")));
     }
     if record.is_confined && record.status == CommandEnd::Exited && record.code != Some(0) {
         lines.extend(by_sandbox(output));

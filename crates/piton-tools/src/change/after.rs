@@ -7,10 +7,10 @@
 use super::content_now;
 use crate::after_edit::{AfterEdit, Does};
 use crate::diff::diff;
-use crate::spawn::{Keep, Spawn};
+use crate::spawn::{Keep, Spawn, moved_away};
 use crate::tool::ToolContext;
-use piton_core::call::{Outcome, Status};
-use serde_json::Value;
+use piton_core::call::{Outcome, Status, UNDONE, undone_line};
+use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(crate) async fn after_edit(mut outcome: Outcome, cx: &ToolContext) -> Outcom
             for rule in cx.after_edits.iter().filter(meant) {
                 let said = match does {
                     Does::Format => format(rule, &path, &mut outcome, cx).await,
-                    Does::Diagnose => diagnose(rule, &path, cx).await,
+                    Does::Diagnose => diagnose(rule, &path, &mut outcome, cx).await,
                 };
                 if let Some(said) = said {
                     outcome.text = format!("{}\n{said}", outcome.text.trim_end());
@@ -48,7 +48,7 @@ pub(crate) async fn after_edit(mut outcome: Outcome, cx: &ToolContext) -> Outcom
 /// What a formatter made of a file; `None`: nothing.
 async fn format(rule: &AfterEdit, path: &Path, outcome: &mut Outcome, cx: &ToolContext) -> Option<String> {
     let before = content_now(path, cx).ok()?;
-    let ran = run(rule, path, cx).await;
+    let ran = run(rule, path, outcome, cx).await;
     // It may have changed the file and failed.
     let after = content_now(path, cx).ok()?;
     let failed = match ran {
@@ -66,8 +66,8 @@ async fn format(rule: &AfterEdit, path: &Path, outcome: &mut Outcome, cx: &ToolC
 }
 
 /// What diagnostics say of a file; `None`: nothing.
-async fn diagnose(rule: &AfterEdit, path: &Path, cx: &ToolContext) -> Option<String> {
-    match run(rule, path, cx).await {
+async fn diagnose(rule: &AfterEdit, path: &Path, outcome: &mut Outcome, cx: &ToolContext) -> Option<String> {
+    match run(rule, path, outcome, cx).await {
         Ok((_, said)) if said.is_empty() => None,
         Ok((_, said)) => Some(format!("{} says of it now:\n{said}", rule.name())),
         Err(error) => Some(format!("{} did not run to its end: {error}", rule.name())),
@@ -103,8 +103,19 @@ fn set_hash(metadata: &mut Value, path: &Path, hash: &str) {
     }
 }
 
-/// Runs one on a file. Answers whether it succeeded, and what it said.
-async fn run(rule: &AfterEdit, path: &Path, cx: &ToolContext) -> io::Result<(bool, String)> {
+/// Tells what a sandbox has moved away as with the outcome of a command.
+fn tell_moved(outcome: &mut Outcome, moved: Vec<String>) {
+    for said in moved {
+        outcome.text = format!("{}\n{}", outcome.text.trim_end(), undone_line(&said));
+        let undone = outcome.metadata.as_object_mut().map(|facts| facts.entry(UNDONE).or_insert_with(|| json!([])));
+        if let Some(undone) = undone.and_then(Value::as_array_mut) {
+            undone.push(said.into());
+        }
+    }
+}
+
+/// Runs one on a file. Answers whether it succeeded, and what it said. What its sandbox moved away is told with the outcome.
+async fn run(rule: &AfterEdit, path: &Path, outcome: &mut Outcome, cx: &ToolContext) -> io::Result<(bool, String)> {
     let spawn = Spawn::shell(&rule.script(path), &cx.env, &cx.workspace, cx.confinement.clone());
     let mut running = spawn.run(None, Keep::First)?;
     let ended = tokio::select! {
@@ -114,7 +125,8 @@ async fn run(rule: &AfterEdit, path: &Path, cx: &ToolContext) -> io::Result<(boo
             return Err(io::Error::other(format!("it was ended after {} s", MOST_TIME.as_secs())));
         }
     };
-    let (said, complained) = running.output().await;
+    let (said, mut complained) = running.output().await;
+    tell_moved(outcome, moved_away(&mut complained));
     let said = [said.trim(), complained.trim()].join("\n");
     Ok((ended, said.trim().chars().take(MOST_CHARS).collect()))
 }

@@ -3,12 +3,14 @@
 use super::processes::{descendants, kill};
 use crate::limits::SWEEP_TIME;
 use crate::network;
-use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
+use crate::spawn::{Confinement, Env, Group, OF_SANDBOX, Spawn, Streams};
 use piton_sandbox::{Backend, Ended, FIRST, Order, Plan, Sandbox, SandboxError, SharedNetwork, send_descriptor};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Signal, WaitOptions, getpid, set_child_subreaper};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
 use std::net::TcpListener;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
@@ -62,8 +64,19 @@ pub(super) fn start_here(order: &Order, backend: Backend, terminal: Option<Owned
     };
     match terminal {
         Some(terminal) => start(order, group, of_terminal(&terminal)?),
-        None => start(order, group, unheard(Stdio::inherit(), Stdio::inherit())),
+        None => {
+            let stdin = order.input.as_deref().map_or_else(|| Ok(Stdio::null()), told)?;
+            start(order, group, Streams { stdin, stdout: Stdio::inherit(), stderr: Stdio::inherit() })
+        }
     }
+}
+
+/// A standard input that says this, and then ends. However long it is, nobody has to write it while it is read.
+fn told(input: &str) -> io::Result<Stdio> {
+    let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+    file.write_all(input.as_bytes())?;
+    file.rewind()?;
+    Ok(Stdio::from(file))
 }
 
 /// The streams of a command in a terminal.
@@ -90,7 +103,7 @@ pub(super) fn start(order: &Order, group: Group, streams: Streams) -> io::Result
 /// What is to run.
 pub(super) fn order(argv: Vec<OsString>, env: &Env, cwd: &Path) -> Order {
     let env = env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    Order { argv, env, cwd: cwd.to_path_buf(), terminal: false }
+    Order { argv, env, cwd: cwd.to_path_buf(), terminal: false, input: None }
 }
 
 /// Starts an order in a sandbox, when that is ready. Where it has a proxy, whoever waits for us gets its socket, and the command
@@ -131,14 +144,15 @@ pub(super) fn confine(plan: &OsStr, argv: &[OsString], env: &Env) -> i32 {
     // Whoever loses its parent becomes our child.
     let _ = set_child_subreaper(Some(getpid()));
     let run = || -> Result<Option<Ended>, SandboxError> {
+        let input = Plan::taken_input(Path::new(plan)).map_err(SandboxError::First)?;
         let sandbox = prepare(plan, None, env, || Ok((Stdio::inherit(), Stdio::inherit())))?;
         let cwd = std::fs::canonicalize(".").map_err(SandboxError::First)?;
-        start_confined(&sandbox, order(argv.to_vec(), env, &cwd))?;
+        start_confined(&sandbox, Order { input, ..order(argv.to_vec(), env, &cwd) })?;
         let ended = sandbox.ended().map_err(SandboxError::First)?;
         sandbox.kill();
         sandbox.wait_for_death(SWEEP_TIME);
         end_what_is_left();
-        sandbox.inspect().iter().for_each(|said| complain(said));
+        sandbox.inspect().iter().for_each(|said| complain(&format!("{OF_SANDBOX}{said}")));
         Ok(ended.map(|end| end.how))
     };
     match run() {

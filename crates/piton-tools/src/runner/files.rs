@@ -174,6 +174,10 @@ impl CallFiles {
     }
 
     /// Is there where a person wants that.
+    pub(super) fn typed(&self) -> PathBuf {
+        self.with("in")
+    }
+
     pub(super) fn kept(&self) -> PathBuf {
         self.with("kept")
     }

@@ -7,6 +7,7 @@ use super::main::SHARES;
 use super::output::{self, Tail};
 use super::processes::this_process;
 use super::settle::{Settled, running, settle_from, settle_once};
+use super::typing;
 use crate::executor::{
     Background, Boot, CommandOutput, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord, Started,
 };
@@ -122,6 +123,7 @@ fn spec(call: &CallId, order: &CommandSpec) -> Result<RunSpec, ExecutorError> {
         timeout_ms: order.timeout_ms,
         spool_bytes: order.spool_bytes,
         terminal: order.terminal,
+        typing_ms: order.typing_ms,
         unattended_ms: None,
     })
 }
@@ -463,6 +465,10 @@ impl Executor for Runners {
 
     async fn output_from(&self, call: &CallId, from: u64, max_chars: usize, firewall: &Firewall) -> CommandOutput {
         output::output_from(&self.files(call), from, max_chars, firewall)
+    }
+
+    fn type_into(&self, call: &CallId, keys: &[u8]) -> io::Result<bool> {
+        typing::type_into(&self.files(call), keys)
     }
 
     fn is_kept(&self, call: &CallId) -> bool {

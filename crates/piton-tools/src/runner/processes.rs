@@ -106,6 +106,20 @@ pub fn is_of_a_call(pid: i32) -> Option<bool> {
     Some(above.take_while(|process| !own.contains(&process.pid)).any(|process| is_runner(process.pid)))
 }
 
+/// Whether this process was started by a command of a session whose data lie in this folder.
+pub fn is_in_a_call(data_dir: &Path) -> bool {
+    let Ok(own) = i32::try_from(std::process::id()) else { return false };
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let data_dir = real(data_dir);
+    let is_its = |process: Process| {
+        let line = std::fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+        let mut words =
+            line.split(|byte| *byte == 0).take(MOST_WORDS).skip(1).map(|word| Path::new(OsStr::from_bytes(word)));
+        words.any(|word| word.ends_with("calls") && real(word).starts_with(&data_dir))
+    };
+    std::iter::successors(Process::read(own), |process| Process::read(process.parent)).skip(1).any(is_its)
+}
+
 /// By how it was started. A command that calls itself so speaks against itself alone.
 fn is_runner(pid: i32) -> bool {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

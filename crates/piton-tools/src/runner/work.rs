@@ -14,6 +14,7 @@ use super::attended::{self, Attended};
 use super::files::{CallFiles, Durably, HeldClaim, ReadyClaim};
 use super::processes::{MARK, Process, descendants, kill, mark, this_process};
 use super::spool::Spool;
+use super::typing::Typing;
 use super::{RunSpec, confined};
 use crate::executor::{CommandEnd, ExitRecord};
 use crate::limits::{CANCEL_GRACE, DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
@@ -242,6 +243,7 @@ fn run<'s>(
         undone,
         refused: Vec::new(),
         is_confined: matches!(watch.shell, Shell::Confined(_)),
+        typed: watch.terminal.as_ref().map(|(_, typing)| typing.shown()).unwrap_or_default(),
         error: ended
             .as_ref()
             .filter(|_| by_itself || end == CommandEnd::SpawnFailed)
@@ -281,7 +283,12 @@ fn start(
     let mut env = Env::clone(env);
     Env::make_mut(&mut env).insert(MARK.into(), mark(files.base()).into());
     if spec.terminal {
-        Env::make_mut(&mut env).insert("TERM".into(), TERMINAL.into());
+        let env = Env::make_mut(&mut env);
+        env.insert("TERM".into(), TERMINAL.into());
+        // A pager would wait for keys.
+        for pager in ["PAGER", "GIT_PAGER"] {
+            env.entry(pager.into()).or_insert_with(|| "cat".into());
+        }
     }
     let argv: Vec<OsString> = spec.argv.iter().map(OsString::from).collect();
     let order = Order { terminal: spec.terminal, ..confined::order(argv, &env, &spec.cwd) };
@@ -445,8 +452,8 @@ struct Watch<'r> {
     /// Who looks after it, where it is in the background.
     attended: Option<Attended>,
     is_abandoned: bool,
-    /// Held as long as it runs: with the last of it, whoever has it for a terminal is hung up.
-    _terminal: Option<OwnedFd>,
+    /// Its terminal, where it has one. Held as long as it runs: with the last of it, whoever has it for a terminal is hung up.
+    terminal: Option<(OwnedFd, Typing)>,
     spool: Spool,
     buffer: Vec<u8>,
 }
@@ -474,6 +481,10 @@ impl<'r> Watch<'r> {
             Some(terminal) => terminal.try_clone()?,
             None => output,
         };
+        let terminal = terminal.map(|terminal| {
+            let typing = Typing::begin(files, spec.typing_ms, &terminal);
+            (terminal, typing)
+        });
         let buffer = vec![0; BUFFER_BYTES];
         Ok(Self {
             shell,
@@ -483,7 +494,7 @@ impl<'r> Watch<'r> {
             stop_asked: false,
             attended: None,
             is_abandoned: false,
-            _terminal: terminal,
+            terminal,
             spool,
             buffer,
         })
@@ -494,6 +505,8 @@ impl<'r> Watch<'r> {
         let mut look_at = Instant::now();
         loop {
             let next = if self.attended.is_some() { deadline.min(look_at) } else { deadline };
+            let end_of_input = self.terminal.as_ref().and_then(|(_, typing)| typing.ends_at());
+            let next = end_of_input.map_or(next, |at| at.min(next));
             self.wait(self.spool.next_sync().map_or(next, |sync| sync.min(next)));
             self.spool.sync_if_due();
             self.collect_dead();
@@ -520,7 +533,11 @@ impl<'r> Watch<'r> {
 
     /// Waits for output, the shell's end, a signal, or the time; takes what output there is.
     fn wait(&mut self, until: Instant) -> Heard {
-        let mut sources = Vec::with_capacity(3);
+        let mut sources = Vec::with_capacity(4);
+        let typed = self.terminal.as_ref().and_then(|(_, typing)| typing.source());
+        if let Some(typed) = &typed {
+            sources.push(PollFd::new(typed, PollFlags::IN));
+        }
         if let Some(output) = &self.output {
             sources.push(PollFd::new(output, PollFlags::IN));
         }
@@ -535,7 +552,14 @@ impl<'r> Watch<'r> {
         // Interrupted by a signal: the next round sees what it was.
         let _ = poll(&mut sources, timeout.as_ref());
         self.stop_asked |= is_asked(self.stop);
-        self.read_output()
+        if let Some((terminal, typing)) = &mut self.terminal {
+            typing.pass_on(terminal);
+        }
+        let heard = self.read_output();
+        if let (Heard::Something, Some((_, typing))) = (&heard, &mut self.terminal) {
+            typing.heard_output();
+        }
+        heard
     }
 
     fn read_output(&mut self) -> Heard {

@@ -142,6 +142,7 @@ impl Place {
             timeout_ms: 60_000,
             spool_bytes: 1 << 20,
             terminal: false,
+            typing_ms: None,
             unattended_ms: None,
         };
         serde_json::to_vec(&spec).unwrap()

@@ -30,7 +30,8 @@ impl Face {
         let (foot, cursor) = self.foot();
         // What streams has what is left of two thirds of the screen, and never less than a row where there is one.
         let most = (rows * 2 / 3).saturating_sub(foot.len()).max(usize::from(rows > foot.len()));
-        let mut tail = self.transcript.open(columns, &self.theme, self.spinner(), self.now_ms);
+        let mut tail =
+            self.transcript.open(columns, &self.theme, (self.spinner(), self.typed_into.as_ref()), self.now_ms);
         let over = tail.len().saturating_sub(most);
         tail.drain(..over);
         let above = tail.len();
@@ -92,7 +93,7 @@ impl Face {
         let theme = &self.theme;
         let mut rows = Vec::new();
         if self.shows_panel {
-            let sketch = Sketch { columns, theme, folds: true };
+            let sketch = Sketch { columns, theme, folds: true, typed_into: None };
             rows.extend(sketch.todos(&self.todos));
         }
         rows.extend(self.queue());
@@ -161,6 +162,9 @@ impl Face {
     /// `ask · sonnet-5.5 · 41k/200k ▓▓░░░░ 20 % · cache 96 % · $0.12 of $2.00 · ? keys`.
     fn status(&self) -> Vec<Line<'static>> {
         let theme = &self.theme;
+        if self.typed_into.is_some() {
+            return vec![Line::styled("your keys go to the command · Esc or Ctrl-\\ leaves it", theme.warn)];
+        }
         if let Some(hint) = &self.hint {
             return vec![Line::styled(hint.clone(), theme.warn)];
         }

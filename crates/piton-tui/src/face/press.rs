@@ -35,6 +35,11 @@ impl Face {
         }
         let idle_ms = self.now_ms.saturating_sub(std::mem::replace(&mut self.key_ms, self.now_ms));
         self.hint = None;
+        if self.page.is_none()
+            && let Some(effects) = self.press_typing(key)
+        {
+            return effects;
+        }
         match self.keys.action(Context::Prompt, key) {
             Some(Action::Suspend) => return vec![Effect::Suspend],
             Some(Action::Redraw) => return vec![Effect::Redraw],
@@ -364,6 +369,7 @@ impl Face {
             }
             Action::PasteClipboard => return vec![Effect::Paste],
             Action::Background => return vec![Effect::Background],
+            Action::TypeInto => self.type_into(),
             Action::TakeBack => return self.take_back(),
             Action::PageUp => return vec![Effect::Scroll(1)],
             Action::PageDown => return vec![Effect::Scroll(-1)],
@@ -382,6 +388,9 @@ impl Face {
 
     pub(super) fn paste(&mut self, text: &str) -> Vec<Effect> {
         self.key_ms = self.now_ms;
+        if let Some(call) = &self.typed_into {
+            return vec![Effect::Type(call.clone(), text.replace("\r\n", "\r").replace('\n', "\r"))];
+        }
         if let Some(picker) = &mut self.picker {
             picker.pasted(text);
             return Vec::new();
@@ -509,7 +518,10 @@ impl Face {
         };
         let (what, lines) = match &block.body {
             Body::Call(call) => ("the last call", call_page(block, call, self.size.0, &self.theme)),
-            _ => ("your message", Sketch { columns: self.size.0, theme: &self.theme, folds: false }.block(block)),
+            _ => (
+                "your message",
+                Sketch { columns: self.size.0, theme: &self.theme, folds: false, typed_into: None }.block(block),
+            ),
         };
         self.page = Some(Page::new(&format!("{what} · Ctrl-O again: the whole session"), lines));
         self.shows_call = true;
@@ -637,7 +649,7 @@ impl Face {
             "help" | "keys" => self.page = Some(Page::of_text("keys and commands", &self.help())),
             "quit" | "exit" | "q" => return self.leave(),
             "todo" => {
-                let sketch = Sketch { columns: self.size.0, theme: &self.theme, folds: false };
+                let sketch = Sketch { columns: self.size.0, theme: &self.theme, folds: false, typed_into: None };
                 self.notes.extend(match self.todos.is_empty() {
                     true => vec![Line::styled("  no todos", self.theme.dim)],
                     false => sketch.todos(&self.todos),
@@ -806,7 +818,7 @@ fn written(input: &CallInput) -> String {
 
 /// All of a call: what it ran with and what came of it.
 fn call_page(block: &Block, call: &CallBlock, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let sketch = Sketch { columns, theme, folds: false };
+    let sketch = Sketch { columns, theme, folds: false, typed_into: None };
     let mut lines = sketch.block(block);
     let CallBlock { input, .. } = call;
     lines.push(Line::default());

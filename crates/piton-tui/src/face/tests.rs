@@ -357,10 +357,19 @@ impl Told {
             delivery: Delivery::Steer,
             typed: None,
             allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
         });
         let policy = Box::new(Policy::piton());
         let (model, fallbacks) = ("fake/model".to_owned(), vec![]);
-        self.record(Event::TurnStarted { turn: step, model, fallbacks, policy, compact_at_tokens: None });
+        self.record(Event::TurnStarted {
+            turn: step,
+            model,
+            fallbacks,
+            policy,
+            compact_at_tokens: None,
+            this_turn_only: false,
+        });
         self.record(Event::StepStarted { step, kind: StepKind::Ordinary, note: None });
         for text in pieces {
             let live = Live::ModelDelta { step, attempt: 1, delta: Delta::Text { text } };
@@ -471,7 +480,15 @@ fn what_a_turn_says_does_not_wait_for_a_command_of_ones_own_that_runs_on() {
     let mut told = Told::default();
     let call = CallId::from("u1");
     let (command, keep_from_model, turn, snapshot) = ("make watch".to_owned(), false, Some(1), false);
-    told.record(Event::UserRan { call: call.clone(), command, keep_from_model, turn, snapshot, message: None });
+    told.record(Event::UserRan {
+        call: call.clone(),
+        command,
+        keep_from_model,
+        turn,
+        snapshot,
+        message: None,
+        terminal: false,
+    });
     told.record(Event::CallStarted { call: call.clone() });
     told.turn = 1;
     told.turn("hello", "The answer.", std::iter::empty());
@@ -681,4 +698,40 @@ fn what_waits_stands_in_the_order_in_which_it_is_read_each_with_when() {
     .assert_eq(&rows.join("\n"));
     let last = Effect::Unqueue(Some(MessageId::from("m4")));
     assert_eq!(seat.tell(Input::Key(KeyEvent::new(KeyCode::Up, KeyModifiers::ALT))), [last]);
+}
+
+#[test]
+fn keys_go_to_a_command_that_has_a_terminal_until_they_are_taken_back() {
+    let mut seat = Seat::new(80, 24);
+    seat.tell(Input::Session { id: String::new() });
+    seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
+    seat.control('\\');
+    assert!(seat.screen().contains("no command runs that has a terminal"), "{}", seat.screen());
+    let mut told = Told::default();
+    let (call, command) = (CallId::from("u1"), "npm init".to_owned());
+    let (keep_from_model, turn, snapshot, message, terminal) = (false, Some(1), false, None, true);
+    told.record(Event::UserRan { call: call.clone(), command, keep_from_model, turn, snapshot, message, terminal });
+    told.record(Event::CallStarted { call: call.clone() });
+    let text = "package name: ".to_owned();
+    told.all.push(Published::Live(Arc::new(Live::ToolOutput { call: call.clone(), text })));
+    told.all.drain(..).for_each(|told| drop(seat.tell(Input::Heard(Box::new(told)))));
+    let screen = seat.screen();
+    assert!(screen.contains("types into it") && screen.contains("│ package name:"), "{screen}");
+    // Both of what terminals send for the key.
+    seat.control('4');
+    assert!(seat.screen().contains("your keys go to it"), "{}", seat.screen());
+    let typed = |keys: &str| [Effect::Type(call.clone(), keys.to_owned())];
+    assert_eq!(seat.key(KeyCode::Char('x')), typed("x"));
+    assert_eq!(seat.key(KeyCode::Enter), typed("\r"));
+    assert_eq!(seat.control('c'), typed("\u{3}"));
+    assert_eq!(seat.key(KeyCode::Up), typed("\u{1b}[A"));
+    assert_eq!(seat.tell(Input::Paste("a\nb".to_owned())), typed("a\rb"));
+    assert_eq!(seat.key(KeyCode::Esc), [], "the turn is not stopped by it");
+    seat.types("mine");
+    assert!(seat.screen().contains("› mine"), "{}", seat.screen());
+    seat.control('\\');
+    told.record(Event::CallSettled { call, outcome: piton_core::call::Outcome::ok("").titled("bash npm init") });
+    told.all.into_iter().for_each(|told| drop(seat.tell(Input::Heard(Box::new(told)))));
+    seat.types("!");
+    assert!(seat.screen().contains("› mine!"), "it is over, and so is typing into it: {}", seat.screen());
 }

@@ -86,6 +86,10 @@ impl Chord {
             KeyCode::Char('m') => KeyCode::Enter,
             KeyCode::Char('i') => return Self::new(KeyCode::Tab, self.modifiers - KeyModifiers::CONTROL),
             KeyCode::Char('[') => KeyCode::Esc,
+            // The byte 1C.
+            KeyCode::Char('4' | '\\') => {
+                return Self { code: KeyCode::Char('\\'), modifiers: KeyModifiers::CONTROL };
+            }
             // The byte 1F, which Ctrl-/ and Ctrl-_ send.
             KeyCode::Char('7' | '_' | '/') => {
                 return Self { code: KeyCode::Char('/'), modifiers: KeyModifiers::CONTROL };

@@ -77,6 +77,8 @@ actions! {
         ["Ctrl-V" "" "Ctrl-V" ""]
     Background "background" "Moves the running command to the background"
         ["Ctrl-B" "" "" ""]
+    TypeInto "type-into" "Sends your keys to the running command that has a terminal; again, or Esc: no longer"
+        ["Ctrl-\\" "" "" ""]
     Redraw "redraw" "Redraws the screen"
         ["Ctrl-L" "Ctrl-L" "Ctrl-L" "Ctrl-L"]
     Help "help" "Shows the keys; so does ? in an empty prompt"

@@ -99,6 +99,10 @@ fn first(bytes: &[u8]) -> First {
         [control @ 1..=0x1a, ..] => {
             First::Said(1, Some(key(KeyCode::Char(char::from(control + 0x60)), KeyModifiers::CONTROL)))
         }
+        // As crossterm names them: Ctrl-\ to Ctrl-_.
+        [control @ 0x1c..=0x1f, ..] => {
+            First::Said(1, Some(key(KeyCode::Char(char::from(control - 0x1c + b'4')), KeyModifiers::CONTROL)))
+        }
         [0..0x20, ..] => First::Said(1, None),
         _ => character(bytes),
     }

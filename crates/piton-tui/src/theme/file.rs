@@ -147,7 +147,7 @@ impl Reader {
             None => self.wrong(
                 at,
                 name,
-                "not a colour; write \"#a0c4ff\", a name such as \"red\" or \"bright-blue\", a number up to 255, or \"default\""
+                "not a color; write \"#a0c4ff\", a name such as \"red\" or \"bright-blue\", a number up to 255, or \"default\""
                     .to_owned(),
             ),
         }

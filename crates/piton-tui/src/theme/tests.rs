@@ -121,12 +121,12 @@ fn mistakes_are_named_and_the_rest_is_used() {
     expect![[r##"
         line 2, `keywrd`: unknown style; the styles are text, dim, strong, good, bad, warn, accent, code, link, added, added_word, removed, removed_word, chosen, keyword, string, comment, number
         line 3, `base`: unknown theme; the themes are dark, light, colourblind, colourblind-light, ansi, none
-        line 5, `dim`: not a colour; write "#a0c4ff", a name such as "red" or "bright-blue", a number up to 255, or "default"
-        line 6, `good`: not a colour; write "#a0c4ff", a name such as "red" or "bright-blue", a number up to 255, or "default"
+        line 5, `dim`: not a color; write "#a0c4ff", a name such as "red" or "bright-blue", a number up to 255, or "default"
+        line 6, `good`: not a color; write "#a0c4ff", a name such as "red" or "bright-blue", a number up to 255, or "default"
         line 7, `added.fgg`: unknown setting; the settings are fg, bg, bold, dim, italic, underline, strike, reverse
         line 7, `added.bold`: must be true or false
-        line 8, `added.bg`: not a colour; write "#a0c4ff", a name such as "red" or "bright-blue", a number up to 255, or "default"
-        line 9, `warn`: not a colour; write "#a0c4ff", a name such as "red" or "bright-blue", a number up to 255, or "default""##]].assert_eq(&error.to_string().replace("; line", "\nline"));
+        line 8, `added.bg`: not a color; write "#a0c4ff", a name such as "red" or "bright-blue", a number up to 255, or "default"
+        line 9, `warn`: not a color; write "#a0c4ff", a name such as "red" or "bright-blue", a number up to 255, or "default""##]].assert_eq(&error.to_string().replace("; line", "\nline"));
     assert_eq!(error.theme.accent.fg, Some(Color::Red));
     assert_eq!(error.theme.dim, Theme::none().dim);
 

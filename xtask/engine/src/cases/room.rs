@@ -269,6 +269,8 @@ impl Told {
             delivery: Delivery::Steer,
             typed: None,
             allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
         });
         self.turns += 1;
         let seq = self.record(Event::TurnStarted {
@@ -277,6 +279,7 @@ impl Told {
             fallbacks: Vec::new(),
             policy: Box::new(Policy::preset("opencode").expect("one of the presets")),
             compact_at_tokens: None,
+            this_turn_only: false,
         });
         self.places.insert(said.to_owned(), seq);
         self.in_turn = true;

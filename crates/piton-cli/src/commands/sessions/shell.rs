@@ -12,7 +12,7 @@ pub(super) async fn shell(engine: &Engine, id: &SessionId, command: &str, privat
     let Some(session) = engine.join(id).await? else {
         bail!("{id} is not running, so the command was not run. Open it with piton --resume {id} and type !{command}");
     };
-    let request = Request::Shell { command: command.to_owned(), keep_from_model: private };
+    let request = Request::Shell { command: command.to_owned(), keep_from_model: private, terminal: false };
     let ran = match session.ask(request).next().await {
         Ok(ran @ Reply::Ran { .. }) => ran,
         Ok(_) | Err(EngineError::Closed) => {

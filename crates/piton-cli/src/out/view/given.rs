@@ -31,10 +31,6 @@ pub(super) fn lines(items: &[Given]) -> Vec<String> {
     if items.iter().any(|item| item.kind == GivenKind::Servers) {
         lines.push("the model was told what has changed about MCP servers".to_owned());
     }
-    let again = items.iter().filter(|item| item.kind == GivenKind::ReadAgain).count() as u64;
-    if again > 0 {
-        lines.push(format!("the model was told that it has read {} over and over", plural(again, "file")));
-    }
     if items.iter().any(|item| item.kind == GivenKind::EntriesChanged) {
         lines.push("the model was told what has changed about skills and agents".to_owned());
     }

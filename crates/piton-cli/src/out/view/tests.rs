@@ -56,7 +56,14 @@ enum Heard {
 fn turn() -> Heard {
     let policy = Box::new(Policy::piton());
     let (turn, model) = (1, "p/m".to_owned());
-    Heard::Event(Event::TurnStarted { turn, model, fallbacks: vec![], policy, compact_at_tokens: None })
+    Heard::Event(Event::TurnStarted {
+        turn,
+        model,
+        fallbacks: vec![],
+        policy,
+        compact_at_tokens: None,
+        this_turn_only: false,
+    })
 }
 
 fn step(step: u32) -> Heard {
@@ -255,6 +262,8 @@ fn room_hooks_and_what_was_given_have_a_line_each() {
         delivery: Delivery::Steer,
         typed: None,
         allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
     };
     check(
         vec![

@@ -203,7 +203,12 @@ fn always_answers_questions_and_lifts_no_ban() {
     assert_eq!(action(&b.session, "bash"), Action::Allow);
     let mut policy = b.policy.clone();
     policy.permission.push("bash", Action::Deny);
-    b.happen(Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy: Box::new(policy) });
+    b.happen(Event::TurnResumed {
+        model: "fake/model".into(),
+        fallbacks: vec![],
+        policy: Box::new(policy),
+        this_turn_only: false,
+    });
     assert_eq!(action(&b.session, "bash"), Action::Deny);
 }
 

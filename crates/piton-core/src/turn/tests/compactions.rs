@@ -172,6 +172,7 @@ fn the_limits_hold_after_room_was_made() {
                     steps: StepPolicy { max: Some(1), ..StepPolicy::default() },
                     ..Policy::piton()
                 }),
+                this_turn_only: false,
             });
         }
         b.happen(Event::WindowLearned { compact_at_tokens: 100 });
@@ -202,6 +203,8 @@ fn a_summary_that_was_paid_for_is_taken_though_words_came_meanwhile() {
         delivery: Delivery::Steer,
         typed: None,
         allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
     });
     b.happen(finished(Trigger::Asked, upto_seq, 110, 20));
     assert_eq!(b.session.context().summary(), Some(("what happened so far", upto_seq)));
@@ -302,7 +305,15 @@ fn a_compaction_that_a_person_wants_between_turns_is_a_phase_and_words_come_behi
     };
     let speak = |bench: &mut Bench| {
         let (message, parts) = (MessageId::from("m9"), vec![Part::text("two")]);
-        bench.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() });
+        bench.record(Event::UserSpoke {
+            message,
+            parts,
+            delivery: Delivery::Steer,
+            typed: None,
+            allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
+        });
     };
     let upto = |bench: &Bench| bench.session.entries().last().expect("an entry").seq;
     let mut bench = begun();

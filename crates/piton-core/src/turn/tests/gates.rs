@@ -121,8 +121,12 @@ fn each_process_runs_the_hooks_at_a_sessions_start_before_its_first_turn_moves()
     assert_eq!(b.wanted(), "run(c1_0)");
 
     // Another process goes on. Nothing is settled, judged or asked before its hooks have run.
-    let resumed =
-        Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy: Box::new(b.policy.clone()) };
+    let resumed = Event::TurnResumed {
+        model: "fake/model".into(),
+        fallbacks: vec![],
+        policy: Box::new(b.policy.clone()),
+        this_turn_only: false,
+    };
     b.record(Event::WriterOpened { epoch: 2, pid: 2, boot_id: None });
     b.happen(resumed.clone());
     assert_eq!((b.session.phase_name(), b.wanted()), ("opening", "pass(Opened)".to_owned()));
@@ -136,7 +140,7 @@ fn each_process_runs_the_hooks_at_a_sessions_start_before_its_first_turn_moves()
     b.record(Event::WriterOpened { epoch: 3, pid: 3, boot_id: None });
     let mut without = b.session.clone();
     let policy = Box::new(Policy { hooks: gated([]), ..b.policy.clone() });
-    let event = Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy };
+    let event = Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy, this_turn_only: false };
     without.apply(&Record { seq: 99, at_ms: 0, event });
     assert_eq!(without.wanted().iter().map(show_job).collect::<Vec<_>>(), ["run(c1_0)", "judge(c1_1)"]);
     b.happen(resumed);

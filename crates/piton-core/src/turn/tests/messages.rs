@@ -55,6 +55,8 @@ fn steering_that_arrives_with_the_last_answer_is_still_answered_in_the_same_turn
                 delivery: Delivery::Steer,
                 typed: None,
                 allows: Vec::new(),
+                for_turn: None,
+                subtask: None,
             });
             b.answer("first");
             b.answer("second");
@@ -103,6 +105,8 @@ fn a_repeated_message_is_heard_once() {
                     delivery: Delivery::Steer,
                     typed: None,
                     allows: Vec::new(),
+                    for_turn: None,
+                    subtask: None,
                 });
             }
             b.answer("hello");
@@ -162,6 +166,8 @@ fn speak_as(bench: &mut Bench, id: &str, delivery: Delivery) {
         delivery,
         typed: None,
         allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
     });
 }
 
@@ -227,6 +233,8 @@ fn a_step_that_starts_because_of_a_message_keeps_it() {
         delivery: Delivery::Steer,
         typed: None,
         allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
     });
     assert!(bench.session.may_unqueue(&MessageId::from("also")), "another one is there to be answered");
     bench.cancel();
@@ -264,6 +272,8 @@ fn the_first_message_that_is_taken_back_leaves_the_folder_untold() {
         delivery: Delivery::Steer,
         typed: None,
         allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
     });
     expect![[r#"
         user       [a hook at the start …] second

@@ -19,6 +19,8 @@ fn one_of_each_phase() -> Vec<Bench> {
             delivery: Delivery::FollowUp,
             typed: None,
             allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
         });
     };
     let mut all = vec![allow()];
@@ -62,7 +64,14 @@ fn one_of_each_phase() -> Vec<Bench> {
         if steps >= 1 {
             let policy = Box::new(b.policy.clone());
             let fallbacks = if wanted == "given_up" { vec!["m2".to_owned()] } else { vec![] };
-            b.record(Event::TurnStarted { turn: 1, model: "m".into(), fallbacks, policy, compact_at_tokens: None });
+            b.record(Event::TurnStarted {
+                turn: 1,
+                model: "m".into(),
+                fallbacks,
+                policy,
+                compact_at_tokens: None,
+                this_turn_only: false,
+            });
         }
         if steps >= 2 {
             b.record(passed(&Gate::Opened));
@@ -153,6 +162,8 @@ fn one_of_each_event() -> Vec<Event> {
             delivery: Delivery::Steer,
             typed: None,
             allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
         },
         Event::MessageUnqueued { message: MessageId::from("m") },
         Event::TurnStarted {
@@ -161,8 +172,14 @@ fn one_of_each_event() -> Vec<Event> {
             fallbacks: vec![],
             policy: Box::new(Policy::piton()),
             compact_at_tokens: None,
+            this_turn_only: false,
         },
-        Event::TurnResumed { model: "m".into(), fallbacks: vec![], policy: Box::new(Policy::piton()) },
+        Event::TurnResumed {
+            model: "m".into(),
+            fallbacks: vec![],
+            policy: Box::new(Policy::piton()),
+            this_turn_only: false,
+        },
         Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None },
         Event::MessageFinished {
             first_ms: None,
@@ -275,7 +292,7 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
         return match dice.usize(..=events.len() + 3) {
             0 => speech(bench, dice),
             1 => unqueued(bench, dice),
-            2 | 3 => bench.session.user_ran("make".into(), dice.bool(), dice.bool(), None),
+            2 | 3 => bench.session.user_ran("make".into(), dice.bool(), dice.bool(), None, false),
             at => events[at - 4].clone(),
         };
     }
@@ -288,6 +305,7 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
             fallbacks: vec!["m2".to_owned(); dice.usize(..3)],
             policy: Box::new(bench.policy.clone()),
             compact_at_tokens: dice.bool().then_some(100),
+            this_turn_only: false,
         },
         Job::CallModel { attempt, .. } => random_reply(bench, attempt, dice),
         Job::SwitchModel { reason } => switch(&bench.session, reason),
@@ -367,7 +385,15 @@ fn random_pass(gate: &Gate, dice: &mut fastrand::Rng) -> Event {
 fn speech(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
     let message = MessageId(format!("m{}", bench.log.len()));
     let delivery = if dice.bool() { Delivery::Steer } else { Delivery::FollowUp };
-    Event::UserSpoke { message, parts: vec![Part::text("x")], delivery, typed: None, allows: Vec::new() }
+    Event::UserSpoke {
+        message,
+        parts: vec![Part::text("x")],
+        delivery,
+        typed: None,
+        allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
+    }
 }
 
 /// Somebody takes back what waits, if anything does, as the driver lets them.

@@ -13,7 +13,12 @@ fn who_goes_on_with_a_turn_has_rules_of_their_own() {
             let mut policy = b.policy.clone();
             policy.permission.push("edit", Action::Deny);
             b.policy = policy.clone();
-            b.happen(Event::TurnResumed { model: "fake/other".into(), fallbacks: vec![], policy: Box::new(policy) });
+            b.happen(Event::TurnResumed {
+                model: "fake/other".into(),
+                fallbacks: vec![],
+                policy: Box::new(policy),
+                this_turn_only: false,
+            });
             assert_eq!(b.wanted(), "run(c1_0) judge(c1_1)");
             b.judge();
             b.finish_with("c1_0", Outcome::ok("done"));
@@ -37,7 +42,12 @@ fn a_clock_that_was_set_back_does_not_lengthen_a_wait() {
     b.fail(1, ModelErrorKind::Overloaded);
     assert_eq!(b.wanted(), format!("wait({})", HOUR_MS + 2_000));
     b.now_ms = 5;
-    b.happen(Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy: Box::new(b.policy.clone()) });
+    b.happen(Event::TurnResumed {
+        model: "fake/model".into(),
+        fallbacks: vec![],
+        policy: Box::new(b.policy.clone()),
+        this_turn_only: false,
+    });
     assert_eq!(b.wanted(), "wait(2005)");
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 pub(super) fn user_ran(call: &str, turn: Option<u32>) -> Event {
     let (call, command) = (CallId::from(call), "make".to_owned());
-    Event::UserRan { call, command, keep_from_model: false, turn, snapshot: false, message: None }
+    Event::UserRan { call, command, keep_from_model: false, turn, snapshot: false, message: None, terminal: false }
 }
 
 fn bench() -> Bench {
@@ -15,7 +15,7 @@ fn bench() -> Bench {
 
 /// The user types a command, which is put before a snapshot where that is said.
 fn run(bench: &mut Bench, command: &str, snapshot: bool) -> CallId {
-    let event = bench.session.user_ran(command.to_owned(), false, snapshot, None);
+    let event = bench.session.user_ran(command.to_owned(), false, snapshot, None, false);
     let Event::UserRan { call, .. } = event.clone() else { panic!("another event") };
     bench.happen(event);
     call
@@ -66,7 +66,7 @@ fn in_a_turn_it_runs_beside_it_and_is_told_with_the_next_step() {
 #[test]
 fn what_is_kept_from_the_model_is_never_told() {
     let mut bench = bench();
-    bench.happen(bench.session.user_ran("pass show mail".into(), true, false, None));
+    bench.happen(bench.session.user_ran("pass show mail".into(), true, false, None, false));
     bench.finish_with("u1", Outcome::ok("hunter2"));
     bench.say("hello");
     assert_eq!(read_by_the_model(&bench), "hello");
@@ -217,7 +217,7 @@ fn a_number_of_a_command_is_no_turn_for_the_limit_on_turns() {
 #[test]
 fn the_table_of_a_command() {
     let settled = || Event::CallSettled { call: "u1".into(), outcome: Outcome::ok("x") };
-    let began = || vec![bench().session.user_ran("make".into(), false, true, None)];
+    let began = || vec![bench().session.user_ran("make".into(), false, true, None, false)];
     let and = |more: Vec<Event>| began().into_iter().chain(more).collect::<Vec<_>>();
     let start = || Event::CallStarted { call: "u1".into() };
     let states = [

@@ -221,6 +221,7 @@ fn steps_and_turns_count_on_from_what_is_on_record() {
         fallbacks: vec![],
         policy: Box::new(Policy::piton()),
         compact_at_tokens: None,
+        this_turn_only: false,
     };
     bench.record(turn(4));
     bench.record(Event::StepStarted { step: 17, kind: StepKind::Ordinary, note: None });

@@ -106,6 +106,7 @@ fn who_resumes_a_turn_has_the_time_that_is_left_of_its_budget() {
         model: "fake/model".into(),
         fallbacks: vec![],
         policy: Box::new(bench.policy.clone()),
+        this_turn_only: false,
     };
     let mut bench = under_way(timed(5_000));
     bench.now_ms = 1_500;

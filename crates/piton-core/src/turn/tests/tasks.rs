@@ -182,7 +182,7 @@ fn a_turn_that_is_resumed_by_somebody_who_stays_does_not_wait_any_longer() {
     let mut bench = with_subagents(true);
     bench.answer("they are at work");
     let policy = Box::new(Policy { waits_for_subagents: false, ..bench.policy.clone() });
-    bench.happen(Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy });
+    bench.happen(Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy, this_turn_only: false });
     assert!(!bench.session.is_in_turn());
     assert_eq!(bench.wanted(), "watch(c1_0) watch(c1_1)");
 }

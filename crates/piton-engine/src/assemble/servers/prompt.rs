@@ -37,7 +37,7 @@ async fn asked(servers: &dyn Servers, of: &str, name: &str, words: &str) -> Resu
         text.truncate(text.floor_char_boundary(MOST_BYTES));
         text.push_str("\n[cut: the server gave more]");
     }
-    Ok(Expanded { pieces: vec![Piece::Given(text)], pictures, allows: Vec::new() })
+    Ok(Expanded { pictures, ..Expanded::of(vec![Piece::Given(text)]) })
 }
 
 fn named<'s>(server: &'s Server, name: &str) -> Result<&'s ServerPrompt, String> {

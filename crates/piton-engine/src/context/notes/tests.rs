@@ -58,10 +58,19 @@ impl Play {
             delivery,
             typed: None,
             allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
         });
         let (turn, model) = (self.session.turn() + 1, "a/b".to_owned());
         let policy = Box::new(policy);
-        self.happens(Event::TurnStarted { turn, model, fallbacks: vec![], policy, compact_at_tokens: None });
+        self.happens(Event::TurnStarted {
+            turn,
+            model,
+            fallbacks: vec![],
+            policy,
+            compact_at_tokens: None,
+            this_turn_only: false,
+        });
     }
 
     fn reads(&mut self, path: &str) {

@@ -246,5 +246,5 @@ fn pictures_are_attached_where_the_model_looks_at_them() {
     place.references.images = Some(false);
     assert_eq!(place.told("@p.png"), ["[@p.png was not attached: the model does not look at pictures]"]);
     place.references.images = None;
-    assert!(place.told("@p.png")[0].contains("is not known"));
+    assert!(place.told("@p.png")[0].contains("images = true"));
 }

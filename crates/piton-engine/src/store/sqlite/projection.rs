@@ -70,11 +70,11 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
             writer.run("UPDATE session SET title = ? WHERE title = ''", [title(parts, typed.as_deref())])?;
             writer.message(None, "user", "finished", parts)?;
         }
-        Event::TurnStarted { turn, model, fallbacks, .. } => {
+        Event::TurnStarted { turn, model, fallbacks, this_turn_only: once, .. } => {
             writer.run("UPDATE session SET turns = ?, status = 'running'", [turn])?;
-            writer.model(model, fallbacks)?;
+            writer.model(*once, model, fallbacks)?;
         }
-        Event::TurnResumed { model, fallbacks, .. } => writer.model(model, fallbacks)?,
+        Event::TurnResumed { model, fallbacks, this_turn_only: once, .. } => writer.model(*once, model, fallbacks)?,
         Event::StepStarted { step, note, .. } => {
             writer.run("UPDATE session SET steps = ?", [step])?;
             if let Some(text) = note {
@@ -181,7 +181,11 @@ impl Tables<'_> {
         Ok(())
     }
 
-    fn model(&self, model: &str, fallbacks: &[String]) -> Result<(), Fault> {
+    /// Those that a command asks for once are not the session's.
+    fn model(&self, once: bool, model: &str, fallbacks: &[String]) -> Result<(), Fault> {
+        if once {
+            return Ok(());
+        }
         self.run("UPDATE session SET model = ?", [chain(model, fallbacks)])
     }
 

@@ -170,6 +170,8 @@ fn said(text: &str) -> Event {
         delivery: Delivery::Steer,
         typed: None,
         allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
     }
 }
 
@@ -245,6 +247,7 @@ fn eventful_session() -> Vec<Event> {
             fallbacks: vec![],
             policy: Box::new(Policy::piton()),
             compact_at_tokens: Some(1000),
+            this_turn_only: false,
         },
         Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None },
         failed(Some(20)),

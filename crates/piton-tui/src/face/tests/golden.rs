@@ -42,9 +42,24 @@ fn what_the_sandbox_moved_away_is_told_below_the_call() {
     let mut told = Told::default();
     let message = MessageId::from("m1");
     let parts = vec![Part::text("go")];
-    told.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() });
+    told.record(Event::UserSpoke {
+        message,
+        parts,
+        delivery: Delivery::Steer,
+        typed: None,
+        allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
+    });
     let (model, policy) = ("fake/model".to_owned(), Box::new(Policy::piton()));
-    told.record(Event::TurnStarted { turn: 1, model, fallbacks: vec![], policy, compact_at_tokens: None });
+    told.record(Event::TurnStarted {
+        turn: 1,
+        model,
+        fallbacks: vec![],
+        policy,
+        compact_at_tokens: None,
+        this_turn_only: false,
+    });
     told.record(Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None });
     called(&mut told, 1, &[("bash", json!({"command": "touch .envrc"}))]);
     let moved = json!({"undone": [".envrc was made, and moved away. It is kept in /data/0-.envrc"]});
@@ -66,9 +81,24 @@ pub(super) fn work() -> Told {
     let mut told = Told::default();
     let message = MessageId::from("m1");
     let parts = vec![Part::text("fix the failing test in calc.py, and say what was wrong with it")];
-    told.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() });
+    told.record(Event::UserSpoke {
+        message,
+        parts,
+        delivery: Delivery::Steer,
+        typed: None,
+        allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
+    });
     let (model, policy) = ("fake/model".to_owned(), Box::new(Policy::piton()));
-    told.record(Event::TurnStarted { turn: 1, model, fallbacks: vec![], policy, compact_at_tokens: None });
+    told.record(Event::TurnStarted {
+        turn: 1,
+        model,
+        fallbacks: vec![],
+        policy,
+        compact_at_tokens: None,
+        this_turn_only: false,
+    });
     told.record(Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None });
     called(&mut told, 1, &[("read", json!({"path": "calc.py"})), ("grep", json!({"pattern": "add"}))]);
     settled(&mut told, "c1_0", Outcome::ok("1 def add").titled("read calc.py (2 lines)"));
@@ -131,6 +161,8 @@ fn screens() -> Vec<(&'static str, Way)> {
                 delivery: Delivery::FollowUp,
                 typed: None,
                 allows: Vec::new(),
+                for_turn: None,
+                subtask: None,
             });
             hear(seat, told);
         }),
@@ -154,6 +186,7 @@ fn screens() -> Vec<(&'static str, Way)> {
                     turn,
                     snapshot,
                     message: None,
+                    terminal: false,
                 });
                 told.record(Event::CallStarted { call: call.clone() });
                 let outcome = Outcome::ok(" M calc.py\n?? notes.md").titled("bash git status --short (exit 0, 0.0 s)");
@@ -161,7 +194,15 @@ fn screens() -> Vec<(&'static str, Way)> {
             }
             let (call, command) = (CallId::from("u3"), "make watch".to_owned());
             let (keep_from_model, turn, snapshot) = (false, Some(3), false);
-            told.record(Event::UserRan { call: call.clone(), command, keep_from_model, turn, snapshot, message: None });
+            told.record(Event::UserRan {
+                call: call.clone(),
+                command,
+                keep_from_model,
+                turn,
+                snapshot,
+                message: None,
+                terminal: true,
+            });
             told.record(Event::CallStarted { call: call.clone() });
             told.all
                 .push(Published::Live(Arc::new(Live::ToolOutput { call, text: "watching src\nrebuilt\n".to_owned() })));

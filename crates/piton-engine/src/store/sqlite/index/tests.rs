@@ -54,7 +54,18 @@ fn what_changes_on_disk_changes_in_the_list() {
     let dir = SessionDir::new(&data.path().join("sessions"), &SessionId("ses_a".to_owned()));
     let (mut journal, _) = Journal::open(&dir, opening(30)).expect("a session");
     let (message, parts) = (MessageId("msg_1".to_owned()), vec![Part::text("hello there")]);
-    journal.stage(40, Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() });
+    journal.stage(
+        40,
+        Event::UserSpoke {
+            message,
+            parts,
+            delivery: Delivery::Steer,
+            typed: None,
+            allows: Vec::new(),
+            for_turn: None,
+            subtask: None,
+        },
+    );
     journal.commit().expect("room on the disk");
     fs::remove_dir_all(data.path().join("sessions/ses_b")).expect("a folder");
     let index = Index::open(data.path()).expect("one session");
@@ -128,7 +139,15 @@ fn happened(data: &Path, id: &str, at_ms: u64, event: Event) {
 
 fn said(text: &str) -> Event {
     let (message, parts) = (MessageId("msg_1".to_owned()), vec![Part::text(text)]);
-    Event::UserSpoke { message, parts, delivery: Delivery::Steer, typed: None, allows: Vec::new() }
+    Event::UserSpoke {
+        message,
+        parts,
+        delivery: Delivery::Steer,
+        typed: None,
+        allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
+    }
 }
 
 fn titled(title: &str) -> Event {

@@ -140,8 +140,14 @@ fn a_small_session_at_a_glance() {
     assert_eq!(summary(&place.dir).expect("readable"), expected);
 
     let (model, policy) = ("fake/other".to_owned(), Box::new(Policy::piton()));
-    let again =
-        Event::TurnStarted { turn: 2, model: model.clone(), fallbacks: vec![], policy, compact_at_tokens: None };
+    let again = Event::TurnStarted {
+        turn: 2,
+        model: model.clone(),
+        fallbacks: vec![],
+        policy,
+        compact_at_tokens: None,
+        this_turn_only: false,
+    };
     journal.stage(500, again);
     journal.commit().expect("room on the disk");
     let running = Summary { status: Activity::Running, turns: 2, model: Some(model), updated_ms: 500, ..expected };
@@ -155,7 +161,18 @@ fn a_title_is_the_beginning_of_the_first_prompt_that_has_words() {
     let (message, delivery) = (MessageId::from("msg_0"), Delivery::Steer);
     append(
         &mut journal,
-        vec![started(), Event::UserSpoke { message, parts: vec![image], delivery, typed: None, allows: Vec::new() }],
+        vec![
+            started(),
+            Event::UserSpoke {
+                message,
+                parts: vec![image],
+                delivery,
+                typed: None,
+                allows: Vec::new(),
+                for_turn: None,
+                subtask: None,
+            },
+        ],
     );
     let title = |journal: &Journal| journal.summary().expect("readable").expect("a session").title;
     assert_eq!(title(&journal), "");
@@ -180,6 +197,7 @@ fn what_a_call_cost_stands_beside_the_model_that_was_asked_whatever_the_session_
         fallbacks: vec!["b/second".to_owned()],
         policy: Box::new(Policy::piton()),
         compact_at_tokens: None,
+        this_turn_only: false,
     };
     let replied = |step| Event::replied(step, reply(vec![Part::text("so")]));
     let changed = Configure { model: Some("c/third".to_owned()), ..Configure::default() };
