@@ -182,7 +182,7 @@ fn the_users_own_file_keeps_what_is_not_changed() {
         Tree::with(&[("config/mcp.json", r#"{"mcpServers": {"a": {"command": "x", "note": 1}}, "other": true}"#)]);
     let mut own = OwnFile::to_change(&tree.machine()).unwrap();
     assert!(own.add("a", Value::Null, false).unwrap_err().contains("there is a server a"));
-    assert!(own.add("a b", Value::Null, false).unwrap_err().contains("`a-b` is"));
+    assert!(own.add("a b", Value::Null, false).unwrap_err().contains("`a_b` is"));
     own.add("b", serde_json::json!({"command": "y"}), false).unwrap();
     assert!(own.switch("a", false) && !own.switch("a", false));
     own.write().unwrap();
@@ -217,7 +217,7 @@ fn servers_whose_names_come_to_the_same_are_told_apart_by_whoever_wrote_them() {
     let tree = Tree::with(&[("config/mcp.json", text)]);
     let expected = [
         "a_b in force config/mcp.json:1",
-        "a_b broken config/mcp.json:1: in the names of tools it would be called a_b, as `a__b` of PLACE is; rename one of them",
+        "a_b cannot be used config/mcp.json:1: in the names of tools it would be called a_b, as `a__b` of PLACE is; rename one of them",
         "my_server in force config/mcp.json:1",
         "my-server in force config/mcp.json:1",
     ];
