@@ -575,6 +575,12 @@ pub(crate) fn judge<'f>(name: &str, arguments: &'f [Field], judged: &mut Judged)
     if !is_tar || creates(arguments) {
         row.operands(&operands, judged);
     }
+    in_place(plain, arguments, &operands, judged);
+    operands
+}
+
+/// What a program changes in its place where an option says so.
+fn in_place(plain: &str, arguments: &[Field], operands: &[&Field], judged: &mut Judged) {
     // The first word of `yq` is its program.
     let in_place = ["-i", "-pi", "-ni", "--in-place", "--inplace"];
     let is_in_place = |field: &Field| in_place.iter().any(|option| field.text.starts_with(option));
@@ -586,7 +592,6 @@ pub(crate) fn judge<'f>(name: &str, arguments: &'f [Field], judged: &mut Judged)
     if has(FIXERS, plain) && fixes.contains(&true) {
         judged.writes.extend(operands.iter().map(|field| (*field).clone()));
     }
-    operands
 }
 
 /// Programs that change the files that they look at where an option says so.

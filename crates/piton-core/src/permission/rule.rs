@@ -3,7 +3,7 @@
 use super::pattern::{Pattern, Places};
 use super::{Action, Ask};
 use crate::call::{Access, CommandPart};
-use crate::{server_tool, skill};
+use crate::server_tool;
 use piton_shell::Below;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -72,6 +72,8 @@ pub(super) type Particularity = (u8, usize, bool);
 
 /// The tool that calls agents.
 const TASK: &str = "task";
+/// The tool that gives skills.
+const SKILL: &str = "skill";
 const EDIT: &str = "Edit";
 const READ: &str = "Read";
 /// The name by which rules are about hosts, whatever connects to them.
@@ -109,7 +111,7 @@ impl Rule {
             "WebFetch" => "web_fetch",
             "WebSearch" => "web_search",
             "Task" | "Agent" => TASK,
-            "Skill" => skill::TOOL,
+            "Skill" => SKILL,
             tool => tool,
         };
         let pattern = pattern.filter(|pattern| *pattern != "*").map(ToOwned::to_owned);
@@ -124,7 +126,7 @@ impl Rule {
             "bash" => Pattern::command(text),
             EDIT | READ | "read" | "write" | "edit" | "apply_patch" | "grep" | "glob" | "list" => Pattern::path(text),
             NET | "web_fetch" if text.starts_with("domain:") => Pattern::host(text),
-            TASK | skill::TOOL => Pattern::name(text),
+            TASK | SKILL => Pattern::name(text),
             _ => None,
         };
         pattern.map(Some).ok_or_else(|| NotARule(self.to_string()))
@@ -164,7 +166,7 @@ impl Rule {
 
     /// Whether what stands in its brackets may be files: not commands, not hosts.
     pub(super) fn is_about_files(&self) -> bool {
-        !matches!(self.tool.as_str(), "bash" | "net" | "web_fetch" | TASK | skill::TOOL)
+        !matches!(self.tool.as_str(), "bash" | "net" | "web_fetch" | TASK | SKILL)
     }
 
     /// Whether it is about all calls of this tool.
@@ -272,7 +274,7 @@ pub fn use_of(tool: &str, name: &str) -> Access {
 /// The two parts of [`use_of`].
 pub(super) fn named(used: &str) -> Option<(&str, &str)> {
     let (tool, name) = used.strip_suffix(')')?.split_once('(')?;
-    matches!(tool, TASK | skill::TOOL).then_some((tool, name))
+    matches!(tool, TASK | SKILL).then_some((tool, name))
 }
 
 /// Whether a path of a command has wildcards in it.
