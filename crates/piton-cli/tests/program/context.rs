@@ -206,7 +206,12 @@ fn the_pieces_are_those_of_the_preset_and_the_permissions() {
 #[test]
 fn a_file_that_is_read_again_unchanged_is_told_by_the_result_alone() {
     let read = json!({"tools": [{"name": "read", "args": {"path": "a.txt"}}]});
-    let stage = Stage::new(json!([read, read, read, {"text": "done"}])).with_files([("a.txt", "one\n")]);
+    let other = |path: &str| json!({"tools": [{"name": "read", "args": {"path": path}}]});
+    let stage = Stage::new(json!([read, other("b.txt"), read, other("c.txt"), read, {"text": "done"}])).with_files([
+        ("a.txt", "one\n"),
+        ("b.txt", "two\n"),
+        ("c.txt", "three\n"),
+    ]);
     let ran = stage.run(&["go"]).expect_code(0);
     let results: Vec<String> =
         ran.outcomes().iter().map(|outcome| outcome["text"].as_str().unwrap().to_owned()).collect();
