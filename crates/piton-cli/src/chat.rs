@@ -226,7 +226,7 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
         None => Box::pin(chat.until_over(effects, &mut stops)).await,
     };
     let (successor, is_left_open) = (chat.successor, chat.is_left_open);
-    let open = chat.leave(diverted);
+    let (id, open) = chat.leave(diverted);
     if let (Some(pid), Some(open)) = (successor, &open) {
         hand_over::say(open.session.id(), pid);
     }
@@ -235,7 +235,7 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
         std::mem::forget(open);
         return Ok(Left::HandedOver);
     }
-    session::close_at_last(open, stops).await;
+    session::close_at_last(id, open, stops).await;
     told.map(Left::Over)
 }
 
@@ -306,18 +306,19 @@ impl Chat<'_> {
                     status.hear(&published);
                 }
                 let changed = self.changed(&published);
-                if let (Published::Recorded(record), Some(open)) = (&published, &self.open)
-                    && record.seq > open.session.opened_at()
-                {
-                    self.queue.hear(record);
-                }
+                let news = match (&published, &self.open) {
+                    (Published::Recorded(record), Some(open)) if record.seq > open.session.opened_at() => Some(record),
+                    _ => None,
+                };
+                news.iter().for_each(|record| self.queue.hear(record));
+                news.iter().for_each(|record| self.hear_elsewhere(&record.event));
                 let is_told_all = matches!(published, Published::Now(_));
                 self.terminal.hear(published);
                 // Earlier turns were run as they were; the next one is run as the session is now.
                 if is_told_all {
                     self.tell_facts();
                 }
-                changed.into_iter().for_each(|changed| self.configured(changed));
+                changed.iter().for_each(|changed| self.configured(changed));
             }
             None => self.was_closed(piton_core::client::Closed::Lost),
         }
@@ -352,7 +353,7 @@ impl Chat<'_> {
             (About::Plan, Ok(Reply::Planned(plan))) => self.planned(*plan),
             (_, Ok(Reply::Configured(configured))) => {
                 configured.notices.iter().for_each(|notice| self.note(notice.clone()));
-                self.configured(configured.changed);
+                self.configured(&configured.changed);
             }
             (_, Ok(Reply::Leaving { calls })) if calls.is_empty() => self.terminal.tell(Input::Background),
             (_, Ok(Reply::Forked { session })) => self.switch(session).await,

@@ -88,6 +88,10 @@ const COMMANDS: [(&str, &str); 18] = [
     ("upgrade", "install it again, the way you did (docs/install.md)"),
 ];
 
+/// What is said where a conversation was meant, and there is no terminal for it.
+const NO_TERMINAL: &str = "a conversation needs a terminal, and standard input or output is none; \
+    give the agent a task instead: piton run \"fix the failing test\"";
+
 /// What stands before the words to type here.
 const IN_PITON: &str = "in Piton: ";
 
@@ -215,6 +219,10 @@ fn is_flag_of_run(word: &str) -> bool {
 
 /// The error, with what to type here in place of a guess from the letters.
 fn with_our_words(mut error: Error, args: &[OsString]) -> Error {
+    let lacks = [ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, ErrorKind::MissingSubcommand];
+    if lacks.contains(&error.kind()) && first_word(args).is_none() {
+        return Cli::command().error(ErrorKind::MissingSubcommand, NO_TERMINAL);
+    }
     let said = |kind| match error.get(kind) {
         Some(ContextValue::String(said)) => Some(said.split('=').next().unwrap_or_default().to_owned()),
         _ => None,
@@ -309,6 +317,15 @@ mod tests {
         assert_eq!(run(&["-p", "hi", "--output-format", "json"]).format, Format::Json);
         assert!(matches!(typed(&["session", "list"]).map(|cli| cli.command), Ok(Command::Session(_))));
         assert!(typed(&["--version"]).unwrap_err().starts_with("piton "));
+    }
+
+    #[test]
+    fn a_conversation_without_a_terminal_is_told_of_run() {
+        for words in [&["--log-file", "x.log"][..], &[]] {
+            let said = typed(words).unwrap_err();
+            assert!(said.contains("needs a terminal") && said.contains("piton run"), "{said}");
+            assert!(!said.contains("Commands:"), "not the whole help: {said}");
+        }
     }
 
     #[test]

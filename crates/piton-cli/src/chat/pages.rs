@@ -33,7 +33,7 @@ const PAGES: [Page; 10] = [
     Page { opens: Opens::AtEnd, ..page("transcript", "the whole session", &["session", "show", "ID", "--full"]) },
     page("tasks", "commands in the background", &["session", "processes", "ID"]),
     page("agents", "subagents", &["session", "agents", "ID"]),
-    page("permissions", "Permissions", &["permission", "list"]),
+    page("permissions", "What you allowed with \"always\"", &["permission", "list"]),
     page("skills", "the skills, and where each comes from", &["skill"]),
     page("doctor", "this machine", &["doctor"]),
     page("mcp", "MCP servers", &["mcp", "list"]),

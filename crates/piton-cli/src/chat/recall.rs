@@ -15,7 +15,11 @@ impl Chat<'_> {
     }
 
     /// Keeps a prompt for later sessions. Nothing depends on it.
-    pub(super) fn remember(&self, entry: Entry) {
+    pub(super) fn remember(&self, mut entry: Entry) {
+        // The prompt that began the session was sent before that had an id.
+        if let Some(id) = self.place.resumed().filter(|_| entry.session.is_empty()) {
+            id.as_str().clone_into(&mut entry.session);
+        }
         let path = self.history_file();
         drop(tokio::task::spawn_blocking(move || {
             if let Err(error) = history::append(&path, &entry) {

@@ -16,6 +16,7 @@ use piton_core::configure::{BUILD, Configure};
 use piton_core::event::Event;
 use piton_core::ids::SessionId;
 use piton_core::permission::PermissionMode;
+use piton_core::policy::Policy;
 use piton_core::task::over;
 use piton_engine::engine::{Handle, Resumed, Settings, Subscription, new_message_id};
 use piton_tools::runner;
@@ -118,17 +119,29 @@ impl<'a> Chat<'a> {
     }
 
     /// What was changed holds.
-    pub(super) fn configured(&mut self, changed: Configure) {
-        if let Some(mode) = changed.mode {
-            self.facts.mode = mode;
-        }
-        if let Some(model) = changed.model {
-            self.facts.model = model;
-        }
-        if let Some(agent) = changed.agent {
-            self.facts.agent = shown_agent(&agent);
-        }
+    pub(super) fn configured(&mut self, changed: &Configure) {
+        apply_change(&mut self.facts, changed);
         self.tell_facts();
+    }
+
+    /// How another process runs the session, as far as the journal says: how it ran the last turn, and what was changed since.
+    async fn know_from_journal(&mut self, session: &Handle) -> Result<()> {
+        let (store, id) = (session.store(), session.id());
+        let mut records = store.of_kinds(id, &["turn_started", "settings_changed"]).await?;
+        records.sort_by_key(|record| record.seq);
+        self.facts.model = store.summary(id).await?.model.unwrap_or_default();
+        (self.facts.mode, self.facts.window) = (PermissionMode::default(), None);
+        (self.facts.sandbox, self.facts.budget_micros, self.facts.agent) = Default::default();
+        records.iter().for_each(|record| run_elsewhere(&mut self.facts, &record.event));
+        Ok(())
+    }
+
+    /// Takes notice of how another process runs the session.
+    pub(super) fn hear_elsewhere(&mut self, event: &Event) {
+        if self.facts.is_elsewhere && matches!(event, Event::TurnStarted { .. }) {
+            run_elsewhere(&mut self.facts, event);
+            self.tell_facts();
+        }
     }
 
     /// Says something. The first words begin the session.
@@ -174,10 +187,7 @@ impl<'a> Chat<'a> {
                 let pid = session.elsewhere().unwrap_or_default();
                 self.note(format!("this session is run by process {pid}: what you say is sent there"));
                 self.sandbox = None;
-                self.facts.model = session.store().summary(session.id()).await?.model.unwrap_or_default();
-                let configured = self.engine.configured(session.id()).await?;
-                self.facts.mode = configured.mode.unwrap_or_default();
-                self.facts.agent = shown_agent(configured.agent());
+                self.know_from_journal(&session).await?;
                 break session;
             }
             let opened = match (&self.place, self.settings.take()) {
@@ -309,15 +319,15 @@ impl<'a> Chat<'a> {
         Ok(())
     }
 
-    /// Takes the face away; the terminal is as it was found, and Ctrl-C is a signal again. The session is still to be
-    /// closed.
-    pub(super) fn leave(self, diverted: Diverted) -> Option<Open<'a>> {
+    /// Takes the face away; the terminal is as it was found, and Ctrl-C is a signal again. The session that one can go on
+    /// with, and it, if it is still to be closed.
+    pub(super) fn leave(self, diverted: Diverted) -> (Option<SessionId>, Option<Open<'a>>) {
         self.show_printed();
-        let Self { terminal, open, .. } = self;
+        let Self { terminal, open, place, .. } = self;
         drop(terminal);
         drop(diverted);
         panics().iter().for_each(|panic| print::write_stderr(&format!("{panic}\n")));
-        open
+        (place.resumed().cloned(), open)
     }
 
     pub(super) fn fail(&self, failure: &Failure) {
@@ -333,29 +343,51 @@ fn shown_agent(name: &str) -> String {
 
 /// How turns with these settings are run.
 fn facts_of(settings: &Settings, before: &Facts) -> Facts {
-    let policy = &settings.policy;
-    Facts {
+    let mut facts = Facts {
         model: settings.model.name().to_owned(),
-        mode: policy.mode,
         agent: shown_agent(&settings.agent.name),
         window: settings.model.limits().window_tokens,
-        sandbox: match &policy.sandbox_backend {
-            Some(_) => format!("sandbox {}", policy.sandbox.word()),
-            None => "commands unconfined".to_owned(),
-        },
-        folder: before.folder.clone(),
-        workspace: before.workspace.clone(),
-        is_elsewhere: before.is_elsewhere,
-        budget_micros: policy.budget.session_cost_micros.or(policy.budget.cost_micros),
+        ..before.clone()
+    };
+    apply_policy(&mut facts, &settings.policy);
+    facts
+}
+
+/// What a policy says of how turns are run.
+fn apply_policy(facts: &mut Facts, policy: &Policy) {
+    facts.mode = policy.mode;
+    facts.sandbox = match &policy.sandbox_backend {
+        Some(_) => format!("sandbox {}", policy.sandbox.word()),
+        None => "commands unconfined".to_owned(),
+    };
+    facts.budget_micros = policy.budget.session_cost_micros.or(policy.budget.cost_micros);
+}
+
+fn apply_change(facts: &mut Facts, changed: &Configure) {
+    facts.mode = changed.mode.unwrap_or(facts.mode);
+    changed.model.iter().for_each(|model| facts.model.clone_from(model));
+    changed.agent.iter().for_each(|agent| facts.agent = shown_agent(agent));
+}
+
+/// What an event says of how another process runs the session.
+fn run_elsewhere(facts: &mut Facts, event: &Event) {
+    match event {
+        Event::TurnStarted { model, policy, .. } => {
+            facts.model.clone_from(model);
+            apply_policy(facts, policy);
+        }
+        Event::SettingsChanged { changed, .. } => apply_change(facts, changed),
+        _ => {}
     }
 }
 
-/// Closes the session of a conversation that is over, and says how to go on with it; the next signal ends that.
-pub(super) async fn close_at_last(open: Option<Open<'_>>, mut stops: Stops) {
+/// Says how to go on with the session of a conversation that is over, and closes it; the next signal ends that.
+pub(super) async fn close_at_last(id: Option<SessionId>, open: Option<Open<'_>>, mut stops: Stops) {
+    if let Some(id) = id {
+        let short = print::short_id(id.as_str());
+        print::write_stderr(&format!("{id} · go on with: piton -c, or piton --resume {short}\n"));
+    }
     let Some(Open { session, mut feed, upkeep }) = open else { return };
-    let id = session.id().clone();
-    let short = print::short_id(id.as_str());
-    print::write_stderr(&format!("{id} · go on with: piton -c, or piton --resume {short}\n"));
     let closes = async {
         session.close().await;
         while let Ok(Some(published)) = feed.next().await {
@@ -373,4 +405,30 @@ pub(super) async fn close_at_last(open: Option<Open<'_>>, mut stops: Stops) {
         upkeep.done().await;
     };
     stops.unless_stopped(closes).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use piton_core::configure::ChangedBy;
+    use piton_core::policy::SandboxMode;
+
+    #[test]
+    fn who_attaches_is_told_how_the_other_process_runs_the_session() {
+        let mut policy = Policy::piton();
+        (policy.mode, policy.sandbox) = (PermissionMode::Auto, SandboxMode::ReadOnly);
+        policy.sandbox_backend = Some("bubblewrap".to_owned());
+        policy.budget.cost_micros = Some(2_000_000);
+        let (model, policy) = ("a/x".to_owned(), Box::new(policy));
+        let started = Event::TurnStarted { turn: 1, model, fallbacks: vec![], policy, compact_at_tokens: None };
+        let changed = Configure { mode: Some(PermissionMode::Plan), ..Configure::default() };
+        let changed = Event::SettingsChanged { changed, by: ChangedBy::User, at_once: true };
+        let mut facts = Facts::default();
+        run_elsewhere(&mut facts, &changed);
+        run_elsewhere(&mut facts, &started);
+        assert_eq!((facts.mode, facts.model.as_str()), (PermissionMode::Auto, "a/x"), "the turn is the later one");
+        assert_eq!((facts.sandbox.as_str(), facts.budget_micros), ("sandbox read-only", Some(2_000_000)));
+        run_elsewhere(&mut facts, &changed);
+        assert_eq!((facts.mode, facts.sandbox.as_str()), (PermissionMode::Plan, "sandbox read-only"));
+    }
 }
