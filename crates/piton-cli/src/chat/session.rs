@@ -420,7 +420,14 @@ mod tests {
         policy.sandbox_backend = Some("bubblewrap".to_owned());
         policy.budget.cost_micros = Some(2_000_000);
         let (model, policy) = ("a/x".to_owned(), Box::new(policy));
-        let started = Event::TurnStarted { turn: 1, model, fallbacks: vec![], policy, compact_at_tokens: None };
+        let started = Event::TurnStarted {
+            turn: 1,
+            model,
+            fallbacks: vec![],
+            policy,
+            compact_at_tokens: None,
+            this_turn_only: false,
+        };
         let changed = Configure { mode: Some(PermissionMode::Plan), ..Configure::default() };
         let changed = Event::SettingsChanged { changed, by: ChangedBy::User, at_once: true };
         let mut facts = Facts::default();
