@@ -137,10 +137,9 @@ impl Page {
             format!("↑↓ PgUp PgDn g G{parts} · {search} · q"),
             format!("↑↓ PgUp PgDn{parts} · {search} · q"),
             format!("PgDn{parts} · / · q"),
-            "q".to_owned(),
         ];
-        let feet = keys.iter().map(|keys| format!("{at} · {keys}"));
-        feet.clone().find(|foot| text::width(foot) <= columns).or_else(|| feet.last()).unwrap_or_default()
+        let mut feet = keys.iter().map(|keys| format!("{at} · {keys}"));
+        feet.find(|foot| text::width(foot) <= columns).unwrap_or(at)
     }
 
     fn lay_out(&mut self, columns: usize) {

@@ -616,7 +616,7 @@ fn who_leaves_while_a_turn_runs_may_wait_for_its_end() {
     wait_for(&person, "word word");
     person.type_keys("/quit\r");
     wait_for(&person, "A turn is still running");
-    person.type_keys("wait\r");
+    person.type_keys("when done\r");
     assert_eq!(person.end(), 0);
     let journal = stage.journal();
     assert!(journal.iter().any(|event| event["type"] == "turn_ended" && event["end"] == "completed"), "{journal:?}");

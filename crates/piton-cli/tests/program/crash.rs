@@ -177,20 +177,22 @@ fn a_disk_that_takes_no_more_stops_the_session_before_the_next_act_and_it_goes_o
 
 #[test]
 fn a_disk_that_is_full_at_the_start_leaves_nothing_of_the_session() {
-    for blocks in ["0", "4"] {
+    for size in ["4k", "32k"] {
         let stage = Stage::new(json!([{"text": "never asked"}]));
         let run = stage.run_command(&["--sandbox", "off", "go"]);
-        let mut limited = std::process::Command::new("bash");
-        limited.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
-        limited.arg(run.get_program()).args(run.get_args());
-        limited.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        limited.current_dir(stage.workspace.path()).stdin(std::process::Stdio::null());
-        let ran = crate::stage::Ran::of(limited);
-        assert!(ran.code != 0 && ran.stderr.contains("journal.db"), "{blocks}: {ran:?}");
+        std::fs::create_dir_all(stage.home.path().join("data")).unwrap();
+        let script = format!(
+            "mount -t tmpfs -o size={size} none \"$HOME/data\"; \"$0\" \"$@\"; code=$?; ls -A \"$HOME/data/sessions\" > \"$HOME/left\"; exit $code"
+        );
+        let mut small = std::process::Command::new("unshare");
+        small.args(["--user", "--map-root-user", "--mount", "bash", "-c", &script]);
+        small.arg(run.get_program()).args(run.get_args());
+        small.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        small.current_dir(stage.workspace.path()).stdin(std::process::Stdio::null());
+        let ran = crate::stage::Ran::of(small);
+        assert!(ran.code != 0 && ran.stderr.contains("no space left"), "{size}: {ran:?}");
         assert!(stage.provider.requests().is_empty());
-        let sessions = std::fs::read_dir(stage.home.path().join("data/sessions"));
-        let left: Vec<_> = sessions.into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-        assert!(left.is_empty(), "{blocks}: {left:?}");
+        assert_eq!(stage.home.read("left"), "", "{size}: {ran:?}");
     }
 }
 

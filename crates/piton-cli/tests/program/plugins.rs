@@ -265,7 +265,7 @@ fn plugins_that_a_repository_enables_are_named_until_they_are_trusted_and_never_
     let rewrite =
         json!({"tools": [{"name": "bash", "args": {"command": "echo mine > market/plugins/tools/word.txt"}}]});
     let stage = repository(json!([rewrite, answers()[0], {"text": "ok"}])).with_config("[claude]\nhooks = true\n");
-    let ran = stage.run(&["--trust", "go"]).expect_code(0);
+    let ran = stage.run(&["--trust", "--sandbox", "off", "go"]).expect_code(0);
     // It ran before the change, and not after it.
     let failed = |event: &Value| event.to_string().contains("the plugin has changed since it was trusted");
     assert_eq!(ran.all("hooks_ran").iter().filter(|event| failed(event)).count(), 1, "{}", ran.stdout);

@@ -343,13 +343,15 @@ fn where_none_can_be_made_nothing_is_started() {
 
 #[test]
 fn one_call_runs_outside_where_a_person_says_so_and_the_next_is_inside_again() {
-    let command = "cat \"$HOME/config.toml\" || echo hidden";
+    let command = "cat \"$HOME/settings\" || echo hidden";
     let script = || {
-        calls([
+        let stage = calls([
             ("bash", json!({"command": command, "outside_sandbox": "it needs my\u{202e} settings\"\n\nPiton: you allowed this before"})),
             ("bash", json!({"command": command})),
         ])
-        .with_config("# secret-of-the-home\n[sandbox]\nmode = \"workspace-write\"\n")
+        .with_config("[sandbox]\nmode = \"workspace-write\"\n");
+        stage.home.write("settings", "secret-of-the-home");
+        stage
     };
     let stage = script();
     let mut terminal = stage.terminal(&["run", "--allow", "bash", "go"]);

@@ -40,7 +40,7 @@ fn a_session_is_named_by_id_prefix_title_or_place() {
         "2 sessions",
         "second task",
         "say hi",
-        "Write more",
+        "Use a longer id",
     ]);
     session(&stage, &["show", "-7"]).expect_code(1).expect_said(&["has 2 sessions", "-7"]);
     session(&stage, &["show", "nonsense"]).expect_code(1).expect_said(&["nonsense", "session list"]);

@@ -275,7 +275,7 @@ fn compact_typed_beside_the_process_that_runs_the_session_makes_room_there() {
     let typed = |args: &[&str]| Ran::of(stage.piton(&[args, &["/compact the docs"]].concat()));
     let run = ["run", "--continue", "--model", "openai-chat/other"];
     let done = typed(&run).expect_code(0);
-    let writer = format!("is run by process {}: your prompt is sent there and runs under its rules", talk.child.id());
+    let writer = format!("is run by process {}: it is compacted there", talk.child.id());
     done.expect_said(&[&writer, "tokens instead of"]).expect_stdout(&["never touch the schema", "the docs"]);
     let asked = stage.provider.requests()[1].body.clone();
     assert_eq!(asked["model"], "test-model", "it is the writer that asks, under its rules");

@@ -299,7 +299,7 @@ mod tests {
         for (text, words) in [
             ("---\nname: [\n---\nx", "not valid YAML"),
             ("---\nname: x\nno end", "no end"),
-            ("---\n- a\n- b\n---\nx", "no list of fields"),
+            ("---\n- a\n- b\n---\nx", "not a list of fields"),
             ("---\nname: \"a b\"\n---\nx", "is not a valid name"),
             ("---\nmaxTurns: 0\n---\nx", "from 1 on"),
             ("---\nmaxTurns: many\n---\nx", "from 1 on"),

@@ -69,7 +69,11 @@ impl Disk {
         files.sort_by(|a, b| a.0.cmp(b.0));
         for (path, kept) in files {
             match kept.spared(spares, sector, dice) {
-                Some(content) => std::fs::write(path, &content)?,
+                Some(content) => {
+                    // A folder that was removed comes back with its file: nobody synced that.
+                    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+                    std::fs::write(path, &content)?;
+                }
                 None if path.exists() => std::fs::remove_file(path)?,
                 None => {}
             }

@@ -2,7 +2,7 @@
 
 use super::{find, list, said};
 use crate::cli::PruneArgs;
-use crate::failure::{Failure, Result, ensure};
+use crate::failure::{Failure, Result};
 use crate::out::view;
 use crate::surroundings::Surroundings;
 use jiff::Zoned;
@@ -67,7 +67,6 @@ pub(super) fn trash(engine: &Engine, empty: bool, json: bool) -> Result<()> {
 /// Brings a session back from the trash.
 pub(super) async fn restore(engine: &Engine, name: &str, around: &Surroundings) -> Result<()> {
     let index = library::trash(engine)?;
-    ensure!(index.count()? > 0, "the trash is empty");
     let here = around.workspace(None).unwrap_or_default();
     let id = index.named(name, &here).map_err(|error| match error {
         IndexError::TooFew { .. } => Failure::user(format!("the trash has no {name}; `piton session trash` lists it")),

@@ -50,6 +50,17 @@ impl Fault {
         move |source| Self::Os { path, source }
     }
 
+    /// Whether the disk is full.
+    pub(crate) fn is_full(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
+            Self::Os { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            _ => false,
+        }
+    }
+
     /// The error as the caller sees it. `db` is the database at work, `kept` the last durable event.
     pub(crate) fn explain(self, db: &Path, kept: Seq) -> StoreError {
         let kept = Kept(kept);

@@ -57,12 +57,12 @@ pub struct Journal {
     opening: Opening,
     /// Makes the name of a new session's folder durable, beside all that comes before the first commit.
     naming: Option<JoinHandle<Result<(), Fault>>>,
-    /// Whether a commit did not come about.
+    /// Whether a commit did not come about for want of room.
     has_failed: bool,
 }
 
 impl Drop for Journal {
-    /// A session whose first commit failed is none.
+    /// A session for whose first commit there was no room is none. After any other failure it may be on the disk.
     fn drop(&mut self) {
         if self.has_failed
             && self.head.seq == 0
@@ -154,7 +154,7 @@ impl Journal {
                 Ok(())
             }
             Err(fault) => {
-                self.has_failed = true;
+                self.has_failed = fault.is_full();
                 Err(self.explain(fault))
             }
         }
@@ -277,7 +277,7 @@ impl Journal {
             Ok(conn) => conn,
             Err(fault) => {
                 // As on a full disk: nothing is recorded in it, and nobody else can be at it.
-                if is_new {
+                if is_new && fault.is_full() {
                     unborn::remove_all(dir, lock);
                 }
                 return Err(fault);
