@@ -184,6 +184,7 @@ impl Rule {
                 ..CommandPart::default()
             })),
             NET | "web_fetch" => Access::Reach(stem.trim_start_matches("domain:").to_owned()),
+            TASK | SKILL => use_of(&self.tool, stem),
             _ => {
                 let root = if stem.starts_with("~/") { &ask.reach.home } else { ask.workspace };
                 let path = Path::new(root).join(stem.trim_start_matches("~/").trim_start_matches("./"));

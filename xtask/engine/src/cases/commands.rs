@@ -2,7 +2,7 @@
 
 use super::{Judge, differs};
 use piton_core::call::{Access, CommandPart};
-use piton_core::permission::{Action, Ask, Judgement, PermissionMode, Reach, Rule, Rules};
+use piton_core::permission::{Action, Ask, Judgement, PermissionMode, Reach, Rule, Rules, use_of};
 use piton_shell::{ByName, CommandPattern, Effect, Part, Reading, read};
 use piton_tools::bash::Bash;
 use piton_tools::disk::Disk;
@@ -128,7 +128,6 @@ fn unwritable(tool: &str) -> Option<String> {
         "external_directory" => {
             Some(differs("other folders have no rules of their own: `Read(/x/**)` and `Edit(/x/**)` say it"))
         }
-        "task" => Some(differs("which subagent a call starts is not a part of it that rules see")),
         "*" => Some(differs("a pattern is for a tool: what `rm` is to every tool is not known")),
         _ => None,
     }
@@ -169,6 +168,7 @@ fn evaluate(input: &Value, expected: &Value) -> Result<(), String> {
         "edit" | "read" if subject.starts_with('/') => judge(&rules, tool, &[Access::Write(subject.to_owned())]),
         "edit" => judge(&rules, tool, &[Access::Write(format!("{WORKSPACE}/{subject}"))]),
         "read" => judge(&rules, tool, &[Access::Read(format!("{WORKSPACE}/{subject}"))]),
+        "task" => judge(&rules, tool, &[use_of(tool, subject)]),
         _ => judge(&rules, tool, &[Access::Use(tool.to_owned())]),
     };
     if same(expected, &json!(judged.action)).is_ok() {
@@ -182,6 +182,9 @@ fn evaluate(input: &Value, expected: &Value) -> Result<(), String> {
         ));
     }
     let (reads, allows) = (tool == "read", judged.action == Action::Allow);
+    if tool == "task" && allows && expected == "ask" && judged.rule.is_none() {
+        return Err(differs("an agent may be called without a question: what it does is asked about"));
+    }
     if reads && allows && expected == "ask" {
         return Err(differs("a file of the workspace is read without a question"));
     }
