@@ -68,7 +68,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio_util::sync::CancellationToken;
 
@@ -188,6 +188,8 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
     };
     // Signals are heard before the terminal has other modes, and what is printed is printed again once it has its own.
     let mut stops = Stops::listen()?;
+    let suspend = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
+    let mut suspends = signal(suspend).context("cannot listen for signals")?;
     let diverted = print::Diverted::new();
     let (terminal, effects, status) = face((args.screen_reader, args.full), around)?;
     let mut chat = Chat {
@@ -223,7 +225,7 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
     };
     let told = match stopped {
         Some(stop) => Ok(stop.code()),
-        None => Box::pin(chat.until_over(effects, &mut stops)).await,
+        None => Box::pin(chat.until_over(effects, (&mut stops, &mut suspends))).await,
     };
     let (successor, is_left_open) = (chat.successor, chat.is_left_open);
     let (id, open) = chat.leave(diverted);
@@ -253,10 +255,12 @@ fn face(wanted: (bool, bool), around: &Surroundings) -> Result<(Terminal, Unboun
 }
 
 impl Chat<'_> {
-    async fn until_over(&mut self, mut effects: UnboundedReceiver<Effect>, stops: &mut Stops) -> Result<u8> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
-        let mut sizes = listen(SignalKind::window_change())?;
-        let mut suspends = listen(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?;
+    async fn until_over(
+        &mut self,
+        mut effects: UnboundedReceiver<Effect>,
+        (stops, suspends): (&mut Stops, &mut Signal),
+    ) -> Result<u8> {
+        let mut sizes = signal(SignalKind::window_change()).context("cannot listen for signals")?;
         // It may have changed while the session was opened.
         self.terminal.resized();
         while !self.is_over {

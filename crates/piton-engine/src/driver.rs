@@ -219,8 +219,11 @@ impl Driver {
             }
             self.move_up();
             self.drop_unwanted();
-            self.wake();
             self.record_due();
+            // What has ended beside the turn may be told now that this is over.
+            while self.wake() {
+                self.record_due();
+            }
             self.begin_ahead().await;
             self.commit().await?;
             self.start_ready();

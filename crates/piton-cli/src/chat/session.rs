@@ -372,7 +372,8 @@ fn apply_change(facts: &mut Facts, changed: &Configure) {
 /// What an event says of how another process runs the session.
 fn run_elsewhere(facts: &mut Facts, event: &Event) {
     match event {
-        Event::TurnStarted { model, policy, .. } => {
+        // What a command asks of its turn alone is not how the session is run.
+        Event::TurnStarted { model, policy, this_turn_only: false, .. } => {
             facts.model.clone_from(model);
             apply_policy(facts, policy);
         }

@@ -17,14 +17,14 @@ const END_GRACE: Duration = RUNNER_GRACE.saturating_add(STOP_GRACE).saturating_a
 
 impl Driver {
     /// Starts a turn where a command or a subagent is over whose end the model wants to be told of, if the session goes on being open: where
-    /// somebody only waits for an answer, that one is the last.
-    pub(super) fn wake(&mut self) {
+    /// somebody only waits for an answer, that one is the last. Answers whether it did.
+    pub(super) fn wake(&mut self) -> bool {
         // A subagent's caller reads its last words, and no turn after those.
         let is_subagent = self.session.parent().is_some_and(|parent| parent.call.is_some());
         let is_open = self.stage == Stage::Open && self.askers.stays() && !is_subagent;
         let is_at_rest = self.session.is_at_rest() && self.session.waiting().next().is_none();
         if !is_open || !is_at_rest {
-            return;
+            return false;
         }
         // Each wakes once, whatever becomes of the turn.
         let name = |task: &Task| MessageId(format!("msg_end_of_{}", task.id));
@@ -32,7 +32,7 @@ impl Driver {
         let ends: Vec<_> = untold.map(|task| (name(task), task.subagent.is_some())).collect();
         let Some((message, is_subagent)) = ends.into_iter().find(|(message, _)| !self.session.has_heard(message))
         else {
-            return;
+            return false;
         };
         let text = match is_subagent {
             true => "A subagent in the background is over; see below.",
@@ -48,6 +48,7 @@ impl Driver {
             for_turn: None,
             subtask: None,
         });
+        true
     }
 
     /// Ends the subagents, and the commands that nobody wants to go on, where this process has worked on the session. What it only looked at stays
