@@ -18,6 +18,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("docs/events.md is what the code says", events::check),
     ("the lints", || cargo(CLIPPY)),
     // The tests start the real binary.
+    ("what the tests need of the system", needs),
     ("everything builds", || cargo(&["build", "--workspace", "--bins", "--examples"])),
     ("the tests build", || cargo(&["test", "--workspace", "--no-run"])),
     ("the tests, and what docs/dev/audit says of them", tests),
@@ -36,6 +37,30 @@ pub(crate) fn ci() -> anyhow::Result<()> {
         println!("[{number}/{}] {what}: {} s", CHECKS.len(), started.elapsed().as_secs());
     }
     println!("all checks passed in {} s", began.elapsed().as_secs());
+    Ok(())
+}
+
+/// The program in which the terminal interface is looked at.
+const TMUX: &str = "tmux";
+
+/// Installs what the tests start and a machine may lack.
+fn needs() -> anyhow::Result<()> {
+    if Command::new(TMUX).arg("-V").output().is_ok_and(|output| output.status.success()) {
+        return Ok(());
+    }
+    // Who is not root may have sudo.
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    let apt = |words: &[&str]| {
+        let mut command = if is_root { Command::new("apt-get") } else { Command::new("sudo") };
+        command.args(if is_root { &[][..] } else { &["-n", "apt-get"] }).args(words);
+        command.env("DEBIAN_FRONTEND", "noninteractive").status()
+    };
+    let _ = apt(&["update", "-q"]);
+    let installed = apt(&["install", "-q", "-y", "--no-install-recommends", TMUX]);
+    ensure!(
+        installed.is_ok_and(|status| status.success()),
+        "the tests of the terminal interface need {TMUX}, and it could not be installed; install it: apt-get install {TMUX}"
+    );
     Ok(())
 }
 

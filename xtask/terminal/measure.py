@@ -6,7 +6,7 @@
 
 A provider of Chat Completions of its own answers at $OPENAI_BASE_URL, which COMMAND finds in its environment (for another
 agent, configure that address in it). Prints one JSON object: milliseconds to the first byte and to the prompt, from a key
-to its echo (idle, and while text streams), bytes written per byte of text, bytes and CPU while idle, memory at the prompt
+to its echo (idle, and while text streams), bytes written per byte of text, frames a second, bytes and CPU while idle, memory at the prompt
 and after the text. Standard library only.
 
 --also measures more in the same session: `long`, 10 MB of text at once and then key to echo and memory; `escape`, from Esc
@@ -278,12 +278,16 @@ def main():
     result["idle_bytes"], result["idle_cpu_percent"] = len(idle), round((seat.cpu() - cpu) / args.idle * 100, 2)
     seat.seen = b""
     os.write(seat.fd, b"go\r")
+    streams = time.monotonic()
     seat.read(1)
     result["echo_streaming_ms"] = quantiles(seat.echoes(100, 0.02))
     os.write(seat.fd, b"\x15")
     seat.until(args.done.encode(), 120)
     text = TEXT_PIECES * len(PIECE)
     result["bytes_per_byte_of_text"] = round(len(seat.seen) / text, 2)
+    # Of a terminal that is told when frames begin; while keys are pressed, each has a frame of its own.
+    seconds = max(time.monotonic() - streams, 1)
+    result["frames_per_second"] = round(seat.seen.count(b"\x1b[?2026h") / seconds, 1)
     result["pss_mb_after"] = round(seat.pss_mb(), 1)
     for more in filter(None, args.also.split(",")):
         {"long": long, "escape": escape, "resize": resize}[more](seat, args, result)

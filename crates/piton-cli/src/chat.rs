@@ -10,6 +10,7 @@
 //! The first frame is on the screen before settings, models and keys are read; they arrive as facts. A session begins
 //! with the first words in it.
 
+mod agents;
 mod clipboard;
 mod commands;
 mod effects;
@@ -17,7 +18,6 @@ mod hand_over;
 mod lookup;
 mod looks;
 mod pages;
-mod pictures;
 mod queue;
 mod recall;
 mod recent;
@@ -39,6 +39,7 @@ use crate::cli::RunArgs;
 use crate::commands::sessions::find;
 use crate::failure::{Context, Result, bail};
 use crate::out::print;
+use crate::pictures::FrameSizes;
 use crate::run::opening;
 use crate::run::order::Place;
 use crate::run::stops::Stops;
@@ -61,7 +62,6 @@ use piton_tools::spawn::Env;
 use piton_tui::face::{Effect, Facts, Input, Note};
 use piton_tui::rewind::Turn;
 use piton_tui::terminal::{Lent, Seat, Terminal};
-use piton_tui::theme::Theme;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -138,6 +138,10 @@ struct Chat<'a> {
     sandbox: Option<Reached>,
     asked: FuturesUnordered<Asking>,
     facts: Facts,
+    /// What stands before the messages in each request, where the session is run here.
+    frame: Option<FrameSizes>,
+    /// Whether the screen is heard and not seen: nothing is drawn in pages.
+    is_heard: bool,
     /// The script that prints the status line.
     status: Option<StatusLine>,
     /// Messages that wait for the model.
@@ -159,7 +163,8 @@ struct Chat<'a> {
     lists_all: bool,
     /// Tells when the person's theme is another one.
     theme: theme::Watch,
-    shown_theme: Option<Theme>,
+    /// What the subagents at work are doing.
+    agents: agents::Watch,
 }
 
 /// How a conversation was left.
@@ -172,9 +177,6 @@ pub(crate) enum Left {
 
 /// Talks until the person leaves.
 pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
-    if around.machine.var("TERM") == Some("dumb") {
-        bail!("this terminal cannot move its cursor (TERM=dumb): say the task on the command line, piton run \"…\"");
-    }
     let workspace = around.workspace(args.cwd.as_deref())?;
     let engine = Engine::open(&around.machine.data_dir);
     let prompt = if args.prompt.is_some() { task::of(&args, around)? } else { None };
@@ -191,7 +193,7 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
     let suspend = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
     let mut suspends = signal(suspend).context("cannot listen for signals")?;
     let diverted = print::Diverted::new();
-    let (terminal, effects, status) = face((args.screen_reader, args.full), around)?;
+    let (terminal, effects, (status, is_heard)) = face((args.screen_reader, args.full), around)?;
     let mut chat = Chat {
         terminal,
         engine: &engine,
@@ -205,6 +207,8 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
         sandbox: None,
         asked: FuturesUnordered::new(),
         facts: Facts { folder: home_short(&workspace, around), workspace, ..Facts::default() },
+        frame: None,
+        is_heard,
         status: status.map(|command| StatusLine::new(command, Env::new(around.machine.vars.clone()))),
         queue: Queue::default(),
         held: prompt,
@@ -216,7 +220,7 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
         skips_interrupt: false,
         lists_all: false,
         theme: theme::Watch::start(around),
-        shown_theme: looks::own_theme(around).ok().flatten(),
+        agents: agents::Watch::default(),
     };
     let stopped = tokio::select! {
         biased;
@@ -241,9 +245,14 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
     told.map(Left::Over)
 }
 
-/// The face on the screen, what it wants, and the script that prints its status line. What would be printed meanwhile is shown by it.
-fn face(wanted: (bool, bool), around: &Surroundings) -> Result<(Terminal, UnboundedReceiver<Effect>, Option<String>)> {
+/// The face on the screen, what it wants, the script that prints its status line, and whether the screen is heard and not seen. What would
+/// be printed meanwhile is shown by it.
+fn face(
+    wanted: (bool, bool),
+    around: &Surroundings,
+) -> Result<(Terminal, UnboundedReceiver<Effect>, (Option<String>, bool))> {
     let Looks { face, around, status, mistakes } = looks::looks(around, wanted);
+    let is_heard = around.is_heard;
     let input = std::io::stdin().as_fd().try_clone_to_owned().context("cannot read the terminal")?;
     let output = std::io::stdout().as_fd().try_clone_to_owned().context("cannot write to the terminal")?;
     let (sender, effects) = mpsc::unbounded_channel();
@@ -251,7 +260,7 @@ fn face(wanted: (bool, bool), around: &Surroundings) -> Result<(Terminal, Unboun
     let terminal = Terminal::start(face, seat, around, move |effect| drop(sender.send(effect)));
     let terminal = terminal.context("cannot use this terminal; piton run \"…\" needs none")?;
     mistakes.into_iter().for_each(|mistake| terminal.tell(Input::Note(Note::Warning(mistake))));
-    Ok((terminal, effects, status))
+    Ok((terminal, effects, (status, is_heard)))
 }
 
 impl Chat<'_> {
@@ -277,6 +286,7 @@ impl Chat<'_> {
                 _ = sizes.recv() => self.terminal.resized(),
                 _ = suspends.recv() => self.suspended(),
                 () = self.theme.changed() => self.read_theme(),
+                () = self.agents.due() => self.look_at_agents().await,
                 stop = stops.next() => match std::mem::take(&mut self.skips_interrupt) && !stop.by_term {
                     true => {}
                     false if stop.is_hang_up => return Ok(self.without_terminal(stops).await),
@@ -308,6 +318,9 @@ impl Chat<'_> {
             Some(published) => {
                 if let Some(status) = &mut self.status {
                     status.hear(&published);
+                }
+                if let Published::Recorded(record) = &published {
+                    self.agents.hear(record);
                 }
                 let changed = self.changed(&published);
                 let news = match (&published, &self.open) {

@@ -713,7 +713,11 @@ pub(crate) enum SessionCommand {
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
-    /// Show a session's tokens and cost, step by step, and what the provider's cache saved
+    /// Show what is in the model's context: system prompt, tools, MCP servers, instructions, skills, agents, messages
+    Context(PictureArgs),
+    /// Show what the provider's cache did for each request of a session
+    Cache(PictureArgs),
+    /// Show a session's tokens and cost, step by step, by model, agent and tool, and what the provider's cache saved
     Cost {
         /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
@@ -987,12 +991,32 @@ pub(crate) struct TraceArgs {
     /// Show the steps of its subagents as well
     #[arg(long, conflicts_with_all = ["step", "otlp"])]
     pub(crate) tree: bool,
+    /// Draw each turn as lanes of time: model, tools, waits, subagents
+    #[arg(long, conflicts_with_all = ["step", "tree", "json", "otlp"])]
+    pub(crate) lanes: bool,
+    /// With --lanes: only numbers, nothing drawn
+    #[arg(long, requires = "lanes")]
+    pub(crate) plain: bool,
     /// Print one JSON object per step
     #[arg(long)]
     pub(crate) json: bool,
     /// Send all turns as OpenTelemetry spans to this collector (OTLP JSON over HTTP); `-` is standard output
     #[arg(long, value_name = "URL")]
     pub(crate) otlp: Option<String>,
+}
+
+/// `piton session context` and `piton session cache`.
+#[derive(Debug, Args)]
+pub(crate) struct PictureArgs {
+    /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) id: Option<String>,
+    /// Print only the table, nothing drawn
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Print one JSON object
+    #[arg(long, conflicts_with = "plain")]
+    pub(crate) json: bool,
 }
 
 /// `piton models`.

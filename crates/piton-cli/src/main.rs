@@ -12,6 +12,7 @@ mod editor;
 mod failure;
 mod logs;
 mod out;
+mod pictures;
 mod run;
 mod settings;
 mod surroundings;

@@ -89,8 +89,8 @@ const COMMANDS: [(&str, &str); 18] = [
 ];
 
 /// What is said where a conversation was meant, and there is no terminal for it.
-const NO_TERMINAL: &str = "a conversation needs a terminal, and standard input or output is none; \
-    give the agent a task instead: piton run \"fix the failing test\"";
+const NO_TERMINAL: &str = "a conversation needs a terminal, but standard input or output is a pipe or a file. \
+    Give the agent a task instead: piton run \"fix the failing test\"";
 
 /// What stands before the words to type here.
 const IN_PITON: &str = "in Piton: ";

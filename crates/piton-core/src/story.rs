@@ -20,6 +20,7 @@ mod block;
 mod call;
 mod fold;
 mod live;
+mod written;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +36,7 @@ pub use block::{
     Block, BlockId, Body, CallBlock, CallStage, Caller, CompactionBlock, CompactionEnd, LostTry, ModelBlock,
     ModelState, Order, RewindState, SessionBlock, WordsState,
 };
+pub use written::Written;
 
 /// A session as blocks.
 #[derive(Debug, Clone)]

@@ -367,6 +367,9 @@ pub struct TerminalTable {
     pub reduced_motion: Option<bool>,
     /// Whether the whole screen is used, in place of the scrollback.
     pub full: Option<bool>,
+    /// The colors: `auto`, a theme of Piton's, or the name of a file in the folder `themes` beside this one. If nothing is
+    /// said, those of `theme.toml` beside this file, or else `auto`.
+    pub theme: Option<String>,
 }
 
 /// How somebody is told who looks elsewhere.

@@ -119,15 +119,7 @@ impl Sketch<'_> {
         let since = |from: u64| now_ms.saturating_sub(from) / 1000;
         match &block.body {
             Body::Call(call) => match &call.stage {
-                CallStage::Writing(input) => {
-                    let from = input.ceil_char_boundary(input.len().saturating_sub(self.columns));
-                    let written = &input[from..];
-                    self.row(vec![
-                        Span::styled(format!("{spinner} "), theme.accent),
-                        Span::styled(call.tool.clone(), theme.strong),
-                        Span::styled(format!(" {written}"), theme.dim),
-                    ])
-                }
+                CallStage::Writing(input) => self.writing(call, input, spinner),
                 CallStage::Ready => self.row(self.head("●", theme.dim, call)),
                 CallStage::Running(output) => {
                     let seconds = call.started_ms.map_or(0, since);
@@ -176,6 +168,41 @@ impl Sketch<'_> {
             Body::Rewind { .. } => self.row(vec![Span::styled(format!("{spinner} bringing files back"), theme.dim)]),
             _ => Vec::new(),
         }
+    }
+
+    /// A call whose arguments arrive: what it is about, and the end of a change that grows.
+    fn writing(&self, call: &CallBlock, raw: &str, spinner: char) -> Vec<Line<'static>> {
+        let theme = self.theme;
+        let written = call.written();
+        let about = match &written {
+            Some(written) if !written.about.is_empty() => first_line(&written.about),
+            Some(written) if !written.diff.is_empty() => String::new(),
+            _ => raw[raw.ceil_char_boundary(raw.len().saturating_sub(self.columns))..].to_owned(),
+        };
+        let mut head = vec![
+            Span::styled(format!("{spinner} "), theme.accent),
+            Span::styled(call.tool.clone(), theme.strong),
+            Span::styled(format!(" {about}"), theme.dim),
+        ];
+        let diff = written.map(|written| written.diff).unwrap_or_default();
+        if diff.is_empty() {
+            return self.row(head);
+        }
+        let count = |sign| diff.iter().filter(|line| line.starts_with(sign)).count();
+        head.push(Span::styled(format!("  +{}", count('+')), theme.added));
+        head.push(Span::styled(format!(" −{}", count('-')), theme.removed));
+        let mut rows = self.row(head);
+        for line in &diff[diff.len().saturating_sub(MOST_LIVE)..] {
+            let (sign, style) = match line.as_bytes().first() {
+                Some(b'+') => ("+ ", theme.added),
+                Some(b'-') => ("− ", theme.removed),
+                _ => ("  ", theme.dim),
+            };
+            let words = text::without_tabs(line.get(1..).filter(|_| sign != "  ").unwrap_or(line)).into_owned();
+            let words = Span::styled(one_line(&words), style);
+            rows.push(text::fit(&Line::from(vec![Span::styled(format!("  {sign}"), style), words]), self.columns));
+        }
+        rows
     }
 
     /// A block that was under way when the process that ran the session was killed.

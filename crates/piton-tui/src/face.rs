@@ -6,6 +6,7 @@
 //!                                                └──► Face::frame ──► Frame
 //! ```
 
+mod agents;
 mod frame;
 mod offer;
 mod press;
@@ -13,6 +14,8 @@ mod spoken;
 mod typing;
 #[cfg(test)]
 mod tests;
+
+pub use crate::face::agents::AgentNow;
 
 use crate::commands::Command;
 use crate::face::offer::AtWorkspace;
@@ -87,8 +90,12 @@ pub enum Input {
     Pasted(String),
     /// A picture from there.
     Picture(Picture),
-    /// Other colours: the person's file was changed.
+    /// Other colours: they were chosen, or the person's file was changed.
     Theme(Box<Theme>),
+    /// The colours that suit the terminal's background, no more of them than it has.
+    AutoTheme(Level),
+    /// What the subagents at work are doing.
+    Agents(Vec<AgentNow>),
     /// Something to choose from.
     Choose {
         /// What becomes of the choice.
@@ -220,6 +227,10 @@ pub enum Effect {
     Trust(Brought, bool),
     /// Do this to a session in a list of them.
     Session(Deed),
+    /// Show what this theme looks like; `None`: the one that was there before.
+    TryTheme(Option<String>),
+    /// Stop this subagent, by its session, or this command in the background, by its call.
+    StopWork(String),
     /// Put this on the clipboard.
     Copy(String),
     /// Tell what was changed between these states.
@@ -329,6 +340,10 @@ pub struct Face {
     said: spoken::Said,
     /// The colours there are for a theme that follows the terminal; `None`: it was chosen.
     follows: Option<Level>,
+    /// The colour behind the text, where the terminal told it.
+    background: Option<(u8, u8, u8)>,
+    /// What subagents are doing.
+    agents: Vec<AgentNow>,
 }
 
 /// What the last request used, and the session so far.
@@ -382,6 +397,8 @@ impl Face {
             is_still: false,
             said: spoken::Said::default(),
             follows: None,
+            background: None,
+            agents: Vec::new(),
         }
     }
 
@@ -402,6 +419,7 @@ impl Face {
 
     /// The colour behind the text: the theme follows, where it was left to the terminal.
     pub fn learn_background(&mut self, background: (u8, u8, u8)) {
+        self.background = Some(background);
         if let Some(level) = self.follows {
             self.theme = Theme::of_background(Some(background)).at(level);
         }
@@ -468,6 +486,11 @@ impl Face {
             Input::Pasted(text) => return self.paste(&text),
             Input::Picture(picture) => self.prompt.attach(picture),
             Input::Theme(theme) => (self.theme, self.follows) = (*theme, None),
+            Input::AutoTheme(level) => {
+                self.follows = Some(level);
+                self.theme = Theme::of_background(self.background).at(level);
+            }
+            Input::Agents(agents) => self.agents = agents,
             Input::Choose { purpose, title, items } => {
                 self.picker = Some(Picker::new(purpose, &title, items));
                 self.picker_ms = Some(self.now_ms);
@@ -601,6 +624,7 @@ impl Face {
         self.meter = Meter::default();
         self.todos.clear();
         self.tasks = Tasks::default();
+        self.agents.clear();
         self.history.set_session(id);
         if !id.is_empty() {
             let line = format!("  {id}");

@@ -106,7 +106,9 @@ pub(crate) fn heard(row: &Line<'_>) -> Option<String> {
 
 /// A line of a page without what is drawn in it; `None` where nothing else stands there.
 pub(crate) fn without_pictures(line: &str) -> Option<String> {
-    let is_drawn = |char: char| matches!(char, '\u{2580}'..='\u{259f}' | '▣' | '◈' | '■' | '▤' | '▥' | '▦' | '◪');
+    let is_drawn = |char: char| {
+        matches!(char, '\u{2580}'..='\u{259f}' | '▣' | '◧' | '◨' | '◩' | '◫' | '◆' | '◈' | '■' | '▤' | '▥' | '▦' | '◪')
+    };
     if !line.contains(is_drawn) {
         return Some(line.to_owned());
     }

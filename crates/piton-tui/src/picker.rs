@@ -33,6 +33,10 @@ pub enum Purpose {
     Setup,
     /// Settings, each with who says it.
     Setting,
+    /// Themes, which are looked at as one goes through them.
+    Theme,
+    /// Subagents and commands that work beside the conversation.
+    Work,
 }
 
 /// One thing to choose.
@@ -173,7 +177,9 @@ impl Picker {
     fn keys(&self) -> &'static str {
         match (self.purpose, &self.renamed, self.is_asked) {
             (_, Some(_), _) => "  Enter renames · Esc",
+            (Purpose::Work, None, true) => "  again: stop it · any other key: not",
             (_, None, true) => "  again: into the trash · any other key: not",
+            (Purpose::Work, ..) => "  ↑↓ · Enter what it did · Ctrl-X stop · Esc",
             (Purpose::Session, ..) => {
                 "  ↑↓ · type to narrow · Enter · Ctrl-O look · F2 rename · Ctrl-X trash · Ctrl-R folder, all · Esc"
             }
@@ -187,6 +193,9 @@ impl Picker {
         let Some(item) = self.chosen() else { return (offered, "Nothing is called that.".to_owned()) };
         if self.renamed.is_some() {
             return (offered, "Type the new name. Enter renames, Escape does not.".to_owned());
+        }
+        if self.is_asked && self.purpose == Purpose::Work {
+            return (offered, format!("Again stops {}.", item.label));
         }
         if self.is_asked {
             return (offered, format!("Again moves {} to the trash.", item.label));

@@ -43,6 +43,13 @@ pub enum Notice {
     Off,
 }
 
+impl Wishes {
+    /// Nothing of it: for a terminal that understands no sequences. A notice would be its bell at best.
+    pub(crate) fn none() -> Self {
+        Self { title: false, progress: false, notice: Notice::Off, ..Self::default() }
+    }
+}
+
 impl Default for Wishes {
     fn default() -> Self {
         Self { title: true, progress: true, notice: Notice::Auto, notice_after_ms: NOTICE_AFTER_MS }

@@ -56,6 +56,8 @@ const PAGE: (&str, &str) = ("\x1b[?1049h", "\x1b[?1049l\x1b[?25h");
 static IS_OURS: AtomicBool = AtomicBool::new(false);
 static HAS_KITTY: AtomicBool = AtomicBool::new(false);
 static HAS_PAGE: AtomicBool = AtomicBool::new(false);
+/// Whether the terminal understands no sequences at all: none is ever sent.
+static IS_PLAIN: AtomicBool = AtomicBool::new(false);
 /// What takes back what stands beside the screen.
 static UNDO: Mutex<String> = Mutex::new(String::new());
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -80,6 +82,8 @@ pub struct Around {
     pub is_heard: bool,
     /// Whether the whole screen is used from the beginning.
     pub is_full: bool,
+    /// Whether the terminal understands no sequences (`TERM=dumb`): lines are appended, as for somebody who hears them.
+    pub is_plain: bool,
 }
 
 /// A face that is on the screen.
@@ -198,6 +202,9 @@ pub fn restore() {
         bytes.push_str(KITTY.1);
     }
     bytes.push_str(LEAVE);
+    if IS_PLAIN.load(Ordering::SeqCst) {
+        bytes.clear();
+    }
     // A terminal that takes no bytes any more has lost its modes with everything else.
     let _ = reader::write_unless_full(&bytes);
     let _ = crossterm::terminal::disable_raw_mode();
@@ -252,11 +259,13 @@ impl Screen {
     fn enter(
         mut face: Face,
         seat: Seat,
-        Around { signals, is_heard, is_full }: Around,
+        Around { signals, is_heard, is_full, is_plain }: Around,
         messages: Sender<Message>,
     ) -> io::Result<Self> {
         crossterm::terminal::enable_raw_mode()?;
         IS_OURS.store(true, Ordering::SeqCst);
+        IS_PLAIN.store(is_plain, Ordering::SeqCst);
+        let signals = if is_plain { Wishes::none() } else { signals };
         let (columns, rows) = size();
         face.take(Input::Resize(columns, rows), 0);
         let Seat { input, output } = seat;
@@ -266,7 +275,7 @@ impl Screen {
             face,
             surface: Inline::new(columns, rows),
             full: Full::new(columns, rows),
-            linear: is_heard.then(Linear::default),
+            linear: (is_heard || is_plain).then(Linear::default),
             output,
             reader,
             signals: Signals::new(signals),
@@ -276,13 +285,20 @@ impl Screen {
             resized: None,
             is_broken: false,
         };
-        if is_full {
+        if is_full && !is_plain {
             screen.full.enter();
         }
         screen.draw();
-        screen.write(&format!("{ENTER}{}", early::QUERIES));
+        screen.set_modes(early::QUERIES);
         screen.reader.start(messages)?;
         Ok(screen)
+    }
+
+    /// Pastes are marked, focus is told; and what else is to be sent with that.
+    fn set_modes(&mut self, more: &str) {
+        if !IS_PLAIN.load(Ordering::SeqCst) {
+            self.write(&format!("{ENTER}{more}"));
+        }
     }
 
     fn now_ms(&self) -> u64 {
@@ -348,6 +364,7 @@ impl Screen {
         }
         for effect in self.face.take(input, now_ms) {
             match effect {
+                Effect::Copy(_) if IS_PLAIN.load(Ordering::SeqCst) => {}
                 Effect::Copy(text) => {
                     let coded = base64::engine::general_purpose::STANDARD.encode(text);
                     self.write(&format!("\x1b]52;c;{coded}\x07"));
@@ -495,7 +512,7 @@ impl Screen {
             self.full.enter();
         }
         self.face.take(Input::Resize(columns, rows), 0);
-        self.write(&format!("{ENTER}{}", if kitty { KITTY.0 } else { "" }));
+        self.set_modes(if kitty { KITTY.0 } else { "" });
         self.draw();
         self.reader.go_on();
     }

@@ -5,6 +5,7 @@
 //! journal's default durability, and gives rows: a number beside its limit. It is a measurement and not a test: a
 //! missed limit is said, and the command succeeds all the same.
 
+mod face;
 mod launch;
 mod machine;
 mod measures;
@@ -12,13 +13,18 @@ mod page;
 mod play;
 
 use anyhow::{Context, bail};
-use measures::{MEASURES, Row, Stage};
+use measures::{Measure, Row, Stage};
 use std::path::Path;
 
 /// Where the table goes when everything was measured.
 const PAGE: &str = "docs/dev/bench.md";
 /// How often each of two checkouts is measured, by turns: what the machine does meanwhile meets both.
 const ROUNDS: usize = 3;
+
+/// All measures by name, in the order of the page.
+fn measures() -> impl Iterator<Item = &'static (&'static str, Measure)> {
+    measures::MEASURES.iter().chain(face::MEASURES)
+}
 
 /// What is wanted.
 struct Wanted<'w> {
@@ -67,9 +73,9 @@ impl<'w> Wanted<'w> {
                 "--date" => wanted.date = Some(*words.next().context("--date wants YYYY-MM-DD")?),
                 "--profile" => wanted.profile = Some(*words.next().context("--profile wants one of cargo's")?),
                 "--against" => wanted.against = Some(*words.next().context("--against wants a checkout")?),
-                name if MEASURES.iter().any(|(known, _)| *known == name) => wanted.names.push(name),
+                name if measures().any(|(known, _)| *known == name) => wanted.names.push(name),
                 other => {
-                    let known: Vec<&str> = MEASURES.iter().map(|(name, _)| *name).collect();
+                    let known: Vec<&str> = measures().map(|(name, _)| *name).collect();
                     bail!("nothing to measure is called {other}; there are {}", known.join(", "));
                 }
             }
@@ -80,7 +86,7 @@ impl<'w> Wanted<'w> {
     fn measure(&self, stage: &Stage) -> anyhow::Result<Vec<Row>> {
         let is_wanted = |name: &str| self.names.is_empty() || self.names.contains(&name);
         let mut rows = Vec::new();
-        for (name, measure) in MEASURES.iter().filter(|(name, _)| is_wanted(name)) {
+        for (name, measure) in measures().filter(|(name, _)| is_wanted(name)) {
             eprintln!("measuring {name}");
             rows.extend(measure(stage).with_context(|| format!("cannot measure {name}"))?);
         }
@@ -96,7 +102,7 @@ impl<'w> Wanted<'w> {
             now.forget();
             older.push(Vec::new());
             newer.push(Vec::new());
-            for (name, _) in MEASURES.iter().filter(|(name, _)| self.names.is_empty() || self.names.contains(name)) {
+            for (name, _) in measures().filter(|(name, _)| self.names.is_empty() || self.names.contains(name)) {
                 let one = Wanted { names: vec![name], date: None, against: None, profile: None };
                 older[round - 1].extend(one.measure(before)?);
                 newer[round - 1].extend(one.measure(now)?);

@@ -59,11 +59,13 @@ impl Chat<'_> {
             "config" | "settings" if words.is_empty() => self.pick_setting(),
             "config" | "settings" => self.set(words).await,
             "hooks" => self.hooks().await,
+            "theme" if words.is_empty() => self.pick_theme(),
+            "theme" => self.use_theme(words).await,
             "trust" => self.trust(),
             "note" => self.note_in_instructions(words),
             "export" => self.export(words).await,
             _ => {
-                if !self.page(name).await {
+                if !self.page(name, words).await {
                     self.own_command(name, words).await;
                 }
             }

@@ -40,6 +40,8 @@ impl Chat<'_> {
             Effect::Rewind { turns, scope } => self.plan(Direction::Undo, turns, scope),
             Effect::Trust(shown, wanted) => self.trust_one(&shown, wanted),
             Effect::Session(deed) => self.session_deed(deed).await,
+            Effect::TryTheme(name) => self.try_theme(name.as_deref()),
+            Effect::StopWork(name) => self.stop_work(&name).await,
             Effect::LookUp(line) => self.look_up(line),
             Effect::Paste => self.paste(),
             Effect::Review(source) => self.review_again(source).await,
@@ -104,6 +106,8 @@ impl Chat<'_> {
             Purpose::Agent => self.agent(value).await,
             Purpose::Rewind => self.rewind_to(value),
             Purpose::Setup => self.set_up(value).await,
+            Purpose::Theme => self.use_theme(value).await,
+            Purpose::Work => self.show_work(value).await,
             // The face sees to these.
             Purpose::History | Purpose::Leaving | Purpose::Unsent | Purpose::Setting => {}
         }

@@ -1,12 +1,12 @@
 //! What other commands print, as pages: `/cost` is `piton session cost`.
 
-use super::{Chat, pictures};
+use super::Chat;
 use crate::cli::Cli;
+use crate::commands::cost;
 use crate::out::{print, view};
+use crate::pictures::{self, ContextTable, Look};
 use clap::Parser;
 use piton_core::story::Story;
-use piton_core::turn::State;
-use piton_engine::store::sqlite::index::Query;
 use piton_tools::servers::ServerState;
 use piton_tui::face::Input;
 
@@ -45,9 +45,10 @@ const fn page(name: &'static str, title: &'static str, argv: &'static [&'static 
 
 impl Chat<'_> {
     /// Shows a page, if there is one of that name.
-    pub(super) async fn page(&mut self, name: &str) -> bool {
-        if matches!(name, "context" | "cache" | "cost") && self.open.is_some() {
-            self.picture(name).await;
+    pub(super) async fn page(&mut self, name: &str, words: &str) -> bool {
+        if matches!(name, "context" | "cache" | "cost" | "trace") && self.open.is_some() {
+            let is_plain = self.is_heard || words.contains("plain");
+            self.picture(name, if is_plain { Look::Plain } else { Look::Drawn }).await;
             return true;
         }
         if name == "cache" {
@@ -94,35 +95,33 @@ impl Chat<'_> {
         text + "\nConfigured:\n"
     }
 
-    /// Shows what the session came to as a picture.
-    async fn picture(&mut self, name: &str) {
+    /// Shows what the session came to as a picture, or as a table.
+    async fn picture(&mut self, name: &str, look: Look) {
         let Some(open) = &self.open else { return };
         let records = match open.session.records().await {
             Ok(records) => records,
             Err(error) => return self.warn(error.to_string()),
         };
+        let id = open.session.id().clone();
+        let story = || Story::of(&records);
         let (title, text) = match name {
             "context" => {
-                let session = State::fold(&records);
-                let text = pictures::context(&session, &self.facts.model, self.facts.window);
-                ("Context", text)
+                let table = ContextTable::of(&records, &self.facts.model, self.facts.window, self.frame);
+                ("Context", table.words(look))
             }
-            "cache" => ("what the provider's cache did", pictures::cache(&Story::of(&records))),
+            "cache" => ("what the provider's cache did", pictures::cache(&story(), look)),
+            "trace" => {
+                let steps = self.printed(&["session", "trace", id.as_str()]).await;
+                ("what happened when", format!("{}\n{steps}", pictures::lanes(&story(), look)))
+            }
+            _ if look == Look::Plain => ("Cost", self.printed(&["session", "cost", id.as_str()]).await),
             _ => {
-                let picture = pictures::cost(&Story::of(&records), self.facts.budget_micros, &self.days());
-                let id = open.session.id().to_string();
-                let table = self.printed(&["session", "cost", &id]).await;
-                ("Cost", picture + &table)
+                let (story, days) = (story(), cost::folder_days(self.engine, self.folder()));
+                let picture = pictures::cost(&story, self.facts.budget_micros, &days);
+                ("Cost", picture + &cost::table(&id, &story))
             }
         };
         self.terminal.tell(Input::Page { title: title.to_owned(), text, at_end: false });
-    }
-
-    /// When each session of this folder was worked on last, and what it cost.
-    fn days(&self) -> Vec<(u64, u64)> {
-        let query = Query { project: Some(self.folder().to_owned()), ..Query::default() };
-        let found = self.engine.index().and_then(|index| index.select(&query)).unwrap_or_default();
-        found.iter().map(|session| (session.updated_ms, session.cost_micros.unwrap_or(0))).collect()
     }
 
     /// What a command of Piton prints.

@@ -6,6 +6,7 @@ use crate::cassettes::CASSETTES;
 use crate::failure::{Context, Failure, Result};
 use crate::out::print::{self, Diverted};
 use crate::out::view;
+use crate::pictures::FrameSizes;
 use crate::run::opening;
 use crate::run::order::Place;
 use crate::run::stops::Stops;
@@ -103,6 +104,7 @@ impl<'a> Chat<'a> {
         self.facts = facts_of(settings, &self.facts);
         self.servers = settings.tools.servers().cloned();
         self.sandbox = Some(settings.sandbox.clone());
+        self.frame = Some(FrameSizes::of(settings));
         self.tell_facts();
     }
 
@@ -186,7 +188,7 @@ impl<'a> Chat<'a> {
             if let Some(session) = opening::join(&self.place, None, self.engine).await? {
                 let pid = session.elsewhere().unwrap_or_default();
                 self.note(format!("this session is run by process {pid}: what you say is sent there"));
-                self.sandbox = None;
+                (self.sandbox, self.frame) = (None, None);
                 self.know_from_journal(&session).await?;
                 break session;
             }
@@ -202,6 +204,7 @@ impl<'a> Chat<'a> {
                     self.facts = facts_of(&ready.settings, &self.facts);
                     self.servers = ready.settings.tools.servers().cloned();
                     self.sandbox = Some(ready.settings.sandbox.clone());
+                    self.frame = Some(FrameSizes::of(&ready.settings));
                     ready.open(self.engine, &mut upkeep).await?
                 }
             };
@@ -236,6 +239,7 @@ impl<'a> Chat<'a> {
             self.note("/model switches to a real model; without a key, /new offers ways to get one");
         }
         self.queue = Queue::default();
+        self.agents = super::agents::Watch::default();
         (self.open, self.hands_over) = (Some(Open { session, feed, upkeep }), false);
         // A mode that a person chose is the session's, whoever resumes it. `--yes` is for one run.
         if let Some(mode) = self.wishes.mode.filter(|mode| is_new && *mode != PermissionMode::Auto) {

@@ -1,22 +1,32 @@
 //! `piton session cost`: what a session used and cost, step by step, and what the provider's cache did for it.
 
+mod shares;
+
+use crate::commands::cost::shares::Shares;
 use crate::failure::Result;
 use crate::out::report;
 use crate::out::view::{self, MISS_WORTH_TELLING_MICROS, plural, thousands};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use piton_core::budget::Bound;
 use piton_core::budget::dollars;
 use piton_core::cache::{Miss, Reading};
 use piton_core::call::{Delegated, Outcome};
 use piton_core::event::{Record, Sampled, TitledBy};
-use piton_core::ids::{CallId, Seq, SessionId};
+use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
 use piton_core::prompt::SegmentKind;
 use piton_core::story::{
     Block, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story,
 };
 use piton_engine::engine::{Engine, Handle};
+use piton_engine::store::sqlite::index::Query;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Days of a folder that are listed.
+const MOST_DAYS: usize = 14;
 
 /// What a session came to.
 #[derive(Debug, Default, Serialize)]
@@ -32,7 +42,12 @@ struct Bill {
     #[serde(skip_serializing_if = "Option::is_none")]
     summaries: Option<Sum>,
     models: Vec<ModelSum>,
+    #[serde(flatten)]
+    shares: Shares,
     cache: Cache,
+    /// What the sessions of its folder cost, by the day of their last work, where that was asked for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    folder_days_micros: BTreeMap<String, u64>,
 }
 
 /// Tokens and money of some calls.
@@ -119,22 +134,42 @@ struct Cache {
 
 /// Prints what a session cost, and each of its subagents' where these are wanted, too.
 pub(crate) async fn cost(engine: &Engine, id: &SessionId, tree: bool, json: bool) -> Result<()> {
-    bill(engine, id, json).await?;
+    let mut of_root = bill(engine, id).await?;
+    of_root.folder_days_micros = by_day(&folder_days(engine, Path::new(&engine.store().summary(id).await?.workspace)));
+    of_root.print(json)?;
     for child in if tree { engine.subagents(id).await? } else { Vec::new() } {
         if !json {
             view::write_stdout(&format!("\nsubagent {child}\n"));
         }
-        bill(engine, &child, json).await?;
+        bill(engine, &child).await?.print(json)?;
     }
     Ok(())
 }
 
-async fn bill(engine: &Engine, id: &SessionId, json: bool) -> Result<()> {
-    let story = Story::of(&engine.records(id).await?);
-    let bill = Bill::of(id, &story);
-    let text = if json { format!("{}\n", serde_json::to_string(&bill)?) } else { bill.words() };
-    view::write_stdout(&text);
-    Ok(())
+async fn bill(engine: &Engine, id: &SessionId) -> Result<Bill> {
+    Ok(Bill::of(id, &Story::of(&engine.records(id).await?)))
+}
+
+/// What a session came to, as the command prints it, without its folder's days.
+pub(crate) fn table(id: &SessionId, story: &Story) -> String {
+    Bill::of(id, story).words()
+}
+
+/// When each session of a folder was worked on last, and what it cost.
+pub(crate) fn folder_days(engine: &Engine, folder: &Path) -> Vec<(TimeMs, u64)> {
+    let query = Query { project: Some(folder.to_owned()), ..Query::default() };
+    let found = engine.index().and_then(|index| index.select(&query)).unwrap_or_default();
+    found.iter().map(|session| (session.updated_ms, session.cost_micros.unwrap_or(0))).collect()
+}
+
+/// The same by day, without days on which nothing is known to have been paid.
+pub(crate) fn by_day(days: &[(TimeMs, u64)]) -> BTreeMap<String, u64> {
+    let mut by_day: BTreeMap<String, u64> = BTreeMap::new();
+    for (at_ms, micros) in days.iter().filter(|(_, micros)| *micros > 0) {
+        let at = i64::try_from(*at_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
+        *by_day.entry(at.to_zoned(TimeZone::system()).date().to_string()).or_default() += micros;
+    }
+    by_day
 }
 
 /// A line about what missing the cache cost since this position, if it is worth one.
@@ -218,7 +253,21 @@ impl Bill {
                 _ => {}
             }
         }
+        bill.shares = Shares::of(story);
         bill
+    }
+
+    fn print(&self, json: bool) -> Result<()> {
+        let text = if json { format!("{}\n", serde_json::to_string(self)?) } else { self.words() + &self.days() };
+        view::write_stdout(&text);
+        Ok(())
+    }
+
+    /// The newest days of its folder.
+    fn days(&self) -> String {
+        let line = |(day, micros): (&String, &u64)| format!("  {day}  ${}\n", dollars(*micros));
+        let days: String = self.folder_days_micros.iter().rev().take(MOST_DAYS).map(line).collect();
+        if days.is_empty() { days } else { format!("sessions of this folder, by the day of their last work\n{days}") }
     }
 
     fn add_reply(&mut self, seq: Seq, model: &ModelBlock, cache: Option<Reading>) {
@@ -316,6 +365,7 @@ impl Bill {
                 text.push_str(&format!("{}  {}\n", view::clean(&model.model), model.sum.words()));
             }
         }
+        text.push_str(&self.shares.words());
         text.push_str(&format!("session  {}\n", self.sum.words()));
         text.push_str(&self.cache.words());
         text

@@ -11,6 +11,7 @@ pub(crate) mod list;
 pub(crate) mod said;
 mod trash;
 mod mend;
+mod pictures;
 mod processes;
 mod shell;
 
@@ -47,6 +48,8 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
             processes::list(&engine, &meant(id)?, &keep, &release, json).await?;
         }
         SessionCommand::Kill { id, tasks, json } => return processes::kill(&engine, &find(&id)?, &tasks, json).await,
+        SessionCommand::Context(args) => pictures::context(&engine, &meant(args.id.clone())?, &args, around).await?,
+        SessionCommand::Cache(args) => pictures::cache(&engine, &meant(args.id.clone())?, &args).await?,
         SessionCommand::Cost { id, tree, json } => cost::cost(&engine, &meant(id)?, tree, json).await?,
         SessionCommand::Compact(args) => return compact::compact(args, around).await,
         SessionCommand::Trace(args) => return trace::trace(&engine, &meant(args.id.clone())?, &args, around).await,

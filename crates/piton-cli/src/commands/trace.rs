@@ -5,6 +5,7 @@ use crate::commands::cost::why;
 use crate::failure::{Context, Failure, Result, bail};
 use crate::out::report;
 use crate::out::view::{self, plural, thousands};
+use crate::pictures::{self, Look};
 use crate::settings;
 use crate::surroundings::Surroundings;
 use jiff::Timestamp;
@@ -59,6 +60,11 @@ pub(crate) async fn trace(engine: &Engine, id: &SessionId, args: &TraceArgs, aro
             return Ok(0);
         }
         None => {}
+    }
+    if args.lanes {
+        let look = if args.plain { Look::Plain } else { Look::Drawn };
+        view::write_stdout(&pictures::lanes(&story, look));
+        return Ok(0);
     }
     if args.tree {
         return tree(engine, id, args.json).await;

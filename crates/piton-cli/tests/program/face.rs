@@ -252,3 +252,127 @@ fn a_person_types_into_a_command_of_the_models_that_has_a_terminal() {
     stage.run(&["--sandbox", "off", "go"]).expect_code(0);
     assert!(stage.last_messages().iter().any(|message| message.to_string().contains("got-")));
 }
+
+#[test]
+fn a_terminal_that_understands_no_sequences_gets_none_and_the_conversation_works() {
+    let ask = json!({"tools": [{"name": "bash", "args": {"command": "echo y > made"}}]});
+    let stage = Stage::new(json!([ask, {"text": "It is **made**."}]));
+    let args = ["--model", "openai-chat/test-model", "--mode", "ask", "--sandbox", "off"];
+    let mut person = stage.terminal_behind("stty rows 24 cols 90; export TERM=dumb; ", &args);
+    until("it is ready", || person.screen().contains("> "));
+    person.type_keys("make it\r");
+    until("it asks", || person.screen().contains("Question: "));
+    sleep(A_WHILE);
+    person.type_keys("y");
+    until("it is done", || person.screen().contains("It is made.") && person.screen().contains("2 steps"));
+    person.type_keys("/context\r");
+    until("a page is told", || person.screen().contains("system prompt"));
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+    assert!(stage.workspace.has("made"));
+    let bytes = String::from_utf8_lossy(&person.bytes()).into_owned();
+    assert!(!bytes.contains('\u{1b}'), "{bytes:?}");
+    assert!(!bytes.contains(['▣', '│', '⠋']), "{bytes}");
+}
+
+#[test]
+fn colours_are_none_where_none_are_wanted() {
+    let stage = Stage::new(json!([{"text": "It is **done**:\n\n```rust\nfn main() {}\n```"}]));
+    let args = ["--model", "openai-chat/test-model", "go"];
+    let colours = |env: &str| {
+        let mut person = stage.terminal_behind(&format!("stty rows 24 cols 90; {env}"), &args);
+        wait_for(&person, "1 step");
+        person.type_keys("\u{4}");
+        assert_eq!(person.end(), 0);
+        let bytes = String::from_utf8_lossy(&person.bytes()).into_owned();
+        let sets = |digits: &str| bytes.contains(&format!("\u{1b}[{digits}")) || bytes.contains(&format!(";{digits}"));
+        (sets("38;2"), sets("38;5"), ["31m", "32m", "33m", "35m", "36m"].iter().any(|colour| bytes.contains(colour)))
+    };
+    // The terminal does not say which colour is behind the text: its own colours suit it.
+    assert_eq!(colours("export NO_COLOR=1; "), (false, false, false));
+    assert_eq!(colours("export COLORTERM=truecolor; "), (false, false, true));
+}
+
+#[test]
+fn a_theme_is_chosen_from_a_list_kept_and_one_of_ones_own_is_hot() {
+    let stage = Stage::new(json!([{"text": "It is `done`."}]));
+    stage.home.write("themes/mine.toml", "base = \"ansi\"\naccent = \"#010203\"\n");
+    let before = "stty rows 24 cols 90; export COLORTERM=truecolor; ";
+    let args = ["--model", "openai-chat/test-model"];
+    let mut person = stage.terminal_behind(before, &args);
+    let has = |person: &crate::stage::Terminal, colour: &str| String::from_utf8_lossy(&person.bytes()).contains(colour);
+    wait_for(&person, "? keys");
+    person.type_keys("/theme\r");
+    wait_for(&person, "▸ auto");
+    sleep(A_WHILE);
+    person.type_keys("mine");
+    wait_for(&person, "▸ mine");
+    until("it is looked at", || has(&person, "38;2;1;2;3"));
+    person.type_keys("\r");
+    wait_for(&person, "terminal.theme");
+    assert!(stage.home.read("config.toml").contains("theme = \"mine\""), "{}", stage.home.read("config.toml"));
+    assert!(!has(&person, "38;2;9;8;7"));
+    // Saved, it is on the screen.
+    stage.home.write("themes/mine.toml", "base = \"ansi\"\naccent = \"#090807\"\n");
+    until("it is drawn anew", || {
+        person.type_keys("x\u{7f}");
+        has(&person, "38;2;9;8;7")
+    });
+    person.type_keys("/theme nothing\r");
+    wait_for(&person, "there is no theme `nothing`");
+    person.type_keys("/theme auto\r");
+    wait_for(&person, "auto");
+    until("it is kept", || stage.home.read("config.toml").contains("theme = \"auto\""));
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+    // The next conversation begins with it.
+    stage.home.write("config.toml", stage.home.read("config.toml").replace("\"auto\"", "\"mine\""));
+    let mut again = stage.terminal_behind(before, &args);
+    wait_for(&again, "? keys");
+    assert!(has(&again, "38;2;9;8;7"));
+    again.type_keys("\u{4}");
+    assert_eq!(again.end(), 0);
+}
+
+#[test]
+fn a_subagent_and_a_command_are_looked_at_and_stopped_from_the_panel() {
+    let task = json!({"description": "wait", "prompt": "wait for it", "subagent_type": "general"});
+    let script = json!([
+        {"tools": [
+            {"name": "bash", "args": {"command": "echo printed-$((40+2)); sleep 1000", "background": true}},
+            {"name": "task", "args": task},
+        ]},
+        {"of": "wait for it", "tools": [{"name": "bash", "args": {"command": "echo x > began; sleep 1000"}}]},
+        {"text": "It was stopped."},
+        {"text": "And the command."},
+    ]);
+    let stage = Stage::new(script);
+    let mut person = seat(&stage, &["--yes", "--sandbox", "off", "go"]);
+    until("it works", || stage.workspace.has("began"));
+    wait_for(&person, "⇢ ");
+    wait_for(&person, " tokens · ");
+    person.type_keys("\u{14}");
+    wait_for(&person, "At work");
+    let list = shown(&person);
+    assert!(list.contains("▸ task: ") && list.contains("echo printed"), "{list}");
+    person.type_keys("\r");
+    wait_for(&person, "what the subagent did");
+    wait_for(&person, "wait for it");
+    person.type_keys("q");
+    wait_for(&person, "At work");
+    person.type_keys("\u{18}");
+    wait_for(&person, "again: stop it");
+    person.type_keys("\u{18}");
+    wait_for(&person, "▸ echo printed");
+    person.type_keys("\r");
+    wait_for(&person, "printed-42");
+    person.type_keys("q");
+    wait_for(&person, "At work");
+    person.type_keys("\u{18}\u{18}");
+    wait_for(&person, "c1_0 ended");
+    person.type_keys("\u{1b}");
+    until("the turn is over", || stage.journal().iter().any(|event| event["type"] == "turn_ended"));
+    wait_for(&person, "? keys");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}

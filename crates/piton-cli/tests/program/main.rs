@@ -55,6 +55,7 @@ mod skills;
 mod subagents;
 mod terminal;
 mod text_tools;
+mod tmux;
 mod todo;
 mod trace;
 mod trust;

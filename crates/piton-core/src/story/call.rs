@@ -2,6 +2,7 @@
 //! nothing better is recorded.
 
 use super::block::{CallBlock, CallStage, Caller};
+use super::written::Written;
 use crate::call::{Access, CallInput, CallKind, Outcome, Planned, Status};
 use crate::ids::CallId;
 use crate::message::ToolCall;
@@ -39,6 +40,14 @@ impl CallBlock {
         }
     }
 
+    /// What its arguments say so far, while the model writes them; `None` where nobody can tell yet.
+    pub fn written(&self) -> Option<Written> {
+        match &self.stage {
+            CallStage::Writing(raw) => Written::of(self.kind, raw),
+            CallStage::Ready | CallStage::Running(_) | CallStage::Settled(_) => None,
+        }
+    }
+
     /// The input it runs with.
     pub(super) fn takes(&mut self, input: CallInput) {
         self.about = about(&input);
@@ -73,8 +82,13 @@ impl CallBlock {
 /// The command, the path, the pattern, or all of the input.
 fn about(input: &CallInput) -> String {
     let CallInput::Json(input) = input else { return "(broken arguments)".to_owned() };
+    named(input).map_or_else(|| input.to_string(), str::to_owned)
+}
+
+/// The command, the path or the pattern of an input, if it has one.
+pub(super) fn named(input: &Value) -> Option<&str> {
     let telling = ["command"].into_iter().chain(PATHS).chain(["pattern"]);
-    telling.filter_map(|name| input.get(name)?.as_str()).next().map_or_else(|| input.to_string(), str::to_owned)
+    telling.filter_map(|name| input.get(name)?.as_str()).next()
 }
 
 fn kind(tool: &str) -> CallKind {

@@ -8,19 +8,15 @@ use crate::picker;
 use crate::question::GUARD_MS;
 use crate::signals::{Doing, Standing};
 use crate::text;
-use piton_core::call::BackgroundAgent;
 use piton_core::event::Delivery;
 use piton_core::permission::PermissionMode;
 use piton_core::story::{Block, Body};
-use piton_core::task::Task;
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// What is shown in the place of the spinner where nothing shall move.
 const STILL: char = '…';
-/// Subagents that have a row of their own.
-const MOST_AGENTS: usize = 4;
 /// Cells of the picture of how full the context is.
 const CELLS: u64 = 6;
 
@@ -100,7 +96,7 @@ impl Face {
             let sketch = Sketch { columns, theme, folds: true, typed_into: None };
             rows.extend(sketch.todos(&self.todos));
         }
-        rows.extend(self.agents());
+        rows.extend(self.agent_rows());
         rows.extend(self.queue());
         let mut cursor = None;
         if let Some(asked) = self.asked() {
@@ -133,25 +129,6 @@ impl Face {
         }
         rows.extend(self.status());
         (rows, cursor)
-    }
-
-    /// The subagents that work in the background, a row each.
-    fn agents(&self) -> Vec<Line<'static>> {
-        let row = |(task, agent): (&Task, &BackgroundAgent)| {
-            let seconds = self.now_ms.saturating_sub(task.started_ms) / 1000;
-            let time = if seconds < 60 { format!("{seconds} s") } else { format!("{} min", seconds / 60) };
-            let (name, title) = (blocks::one_line(&agent.agent), blocks::one_line(&agent.title));
-            let time = format!(" · {time}");
-            let words = text::cut(&format!("  ⇢ {name}  {title}"), self.size.0.saturating_sub(text::width(&time)));
-            Line::styled(words + &time, self.theme.dim)
-        };
-        let mut rows: Vec<Line<'static>> = self.tasks.subagents_at_work().take(MOST_AGENTS).map(row).collect();
-        let more = self.tasks.subagents_at_work().count().saturating_sub(MOST_AGENTS);
-        if more > 0 {
-            let words = format!("  … {} (/agents)", blocks::plural(more as u64, "more agent"));
-            rows.push(Line::styled(words, self.theme.dim));
-        }
-        rows
     }
 
     /// What waits, in the order in which the model will read it, each with when.

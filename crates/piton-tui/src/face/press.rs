@@ -239,6 +239,14 @@ impl Face {
             Some(action) if picker.purpose == Purpose::Session && is_deed(action, picker) => {
                 return session_deed(action, picker).map(Effect::Session).into_iter().collect();
             }
+            Some(Action::Trash) if picker.purpose == Purpose::Work => {
+                return picker.throw_away().map(Effect::StopWork).into_iter().collect();
+            }
+            // The list is there again when one was looked at.
+            Some(Action::Send | Action::Details) if picker.purpose == Purpose::Work => {
+                let chosen = picker.chosen().map(|item| Effect::Chosen(Purpose::Work, item.value.clone()));
+                return chosen.into_iter().collect();
+            }
             Some(Action::Backspace) => picker.backspace(),
             Some(Action::Up) => picker.go(-1),
             Some(Action::Down | Action::Complete) => picker.go(1),
@@ -254,10 +262,22 @@ impl Face {
                 self.picker = None;
                 return chosen.map(|item| self.choose(purpose, item)).unwrap_or_default();
             }
-            Some(Action::Escape | Action::Interrupt) => self.picker = None,
+            Some(Action::Escape | Action::Interrupt | Action::Panel) => {
+                let purpose = picker.purpose;
+                self.picker = None;
+                self.shows_panel &= purpose != Purpose::Work;
+                return if purpose == Purpose::Theme { vec![Effect::TryTheme(None)] } else { Vec::new() };
+            }
             _ => {}
         }
-        Vec::new()
+        self.tried_theme()
+    }
+
+    /// A theme that stands in a list is looked at before it is chosen.
+    fn tried_theme(&self) -> Vec<Effect> {
+        let picker = self.picker.as_ref().filter(|picker| picker.purpose == Purpose::Theme);
+        let item = picker.and_then(Picker::chosen);
+        item.map(|item| Effect::TryTheme(Some(item.value.clone()))).into_iter().collect()
     }
 
     fn choose(&mut self, purpose: Purpose, item: Item) -> Vec<Effect> {
@@ -361,7 +381,7 @@ impl Face {
             Action::Leave => drop(self.prompt.apply(&Action::Delete)),
             Action::CycleMode => return self.cycle_mode(),
             Action::Details => self.details(),
-            Action::Panel => self.shows_panel = !self.shows_panel,
+            Action::Panel => self.toggle_panel(),
             Action::Help => self.page = Some(Page::of_text("keys and commands", &self.help())),
             Action::Insert('?') if self.prompt.is_empty() && self.inserts() => {
                 self.page = Some(Page::of_text("keys and commands", &self.help()));
@@ -679,10 +699,6 @@ impl Face {
                 _ => self.hint = Some("/tui full or /tui inline".to_owned()),
             },
             "copy" => return self.copy(words),
-            "theme" => match Theme::named(words) {
-                Some(theme) => (self.theme, self.follows) = (theme, None),
-                None => self.hint = Some("themes: ansi, dark, light, colourblind, none".to_owned()),
-            },
             _ if self.commands.iter().any(|command| command.name == name) => {
                 return vec![Effect::Command { name: name.to_owned(), words: words.to_owned() }];
             }

@@ -1,7 +1,9 @@
 //! The face without a terminal: what keys come to, and what stands on the screen.
 
 mod golden;
+mod panel;
 mod presses;
+mod scrollback;
 
 use super::*;
 use crate::keys::Action;
@@ -425,54 +427,6 @@ fn a_turn_is_committed_once_and_the_prompt_stays() {
         cursor Some((1, 2))
     "#]]
     .assert_eq(&seat.screen());
-}
-
-/// Whatever the pieces, keys and sizes: each row of the transcript stands once in scrollback and screen.
-#[test]
-fn a_terminal_shows_each_row_of_the_transcript_once() {
-    const WORDS: [&str; 8] =
-        ["plain ", "**bold** ", "\n\n", "- item\n", "```\ncode line\n```\n", "漢字 ", "`x` ", "# Head\n"];
-    for seed in 0..10_000 {
-        fastrand::seed(seed);
-        let (columns, rows) = (fastrand::usize(20..60), fastrand::usize(8..20));
-        let mut seat = Seat::new(columns, rows);
-        let mut surface = crate::inline::Inline::new(columns, rows);
-        let size = |number: usize| std::num::NonZero::new(u16::try_from(number).unwrap()).unwrap();
-        let mut terminal = vt100::Parser::new(size(rows), size(columns), 10_000);
-        seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
-        let mut told = Told::default();
-        for number in 0..3 {
-            let reply: String = (0..fastrand::usize(1..40)).map(|_| WORDS[fastrand::usize(..WORDS.len())]).collect();
-            let reply = format!("reply {number} {reply}");
-            let mut rest = reply.as_str();
-            let mut pieces = Vec::new();
-            while !rest.is_empty() {
-                let end = rest.ceil_char_boundary(fastrand::usize(1..30).min(rest.len()));
-                pieces.push(rest[..end].to_owned());
-                rest = &rest[end..];
-            }
-            told.turn(&format!("prompt {number}"), &reply, pieces.into_iter());
-        }
-        let mut committed: Vec<String> = Vec::new();
-        let mut tail: Vec<String> = Vec::new();
-        let text = |row: &Line<'static>| row.to_string().trim_end().to_owned();
-        for told in told.all {
-            seat.tell(Input::Heard(Box::new(told)));
-            match fastrand::u8(..6) {
-                0 => seat.types("x"),
-                1 => drop(seat.tell(Input::Tick)),
-                _ => {}
-            }
-            let frame = seat.face.frame(seat.now_ms);
-            committed.extend(frame.commit.iter().map(text));
-            tail = frame.tail.iter().map(text).collect();
-            terminal.process(surface.draw(frame).as_bytes());
-        }
-        let shown = crate::inline::shown(&mut terminal);
-        let over = tail.len().saturating_sub(rows);
-        let expected: Vec<String> = committed.into_iter().chain(tail.into_iter().skip(over)).collect();
-        assert_eq!(shown, expected, "seed {seed}, {columns} × {rows}");
-    }
 }
 
 #[test]

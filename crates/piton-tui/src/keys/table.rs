@@ -67,7 +67,7 @@ actions! {
         ["Tab" "Tab" "Tab" ""]
     Details "details" "Shows the running call, or else the last one, in full; again: the transcript"
         ["Ctrl-O" "Ctrl-O" "Ctrl-O" "Ctrl-O"]
-    Panel "panel" "Shows or hides the panel with todos and agents"
+    Panel "panel" "Shows or hides todos, subagents and background commands"
         ["Ctrl-T" "Ctrl-T" "Ctrl-T" "Ctrl-T"]
     HistorySearch "history-search" "Searches the history; again: widens from this session to this folder to all"
         ["Ctrl-R" "" "Ctrl-R" ""]
@@ -85,7 +85,7 @@ actions! {
         ["F1" "F1" "F1" "F1 ?"]
     Rename "rename" "Renames the selected session"
         ["" "" "F2 Ctrl-E" ""]
-    Trash "trash" "Twice: moves the selected session to the trash"
+    Trash "trash" "Twice: moves the selected session to the trash, or stops the selected subagent or command"
         ["" "" "Ctrl-X" ""]
     Up "up" "Line up; in the first line of the prompt: previous prompt of the history"
         ["Up Ctrl-P" "Up Ctrl-P" "Up Ctrl-P Ctrl-K" "Up k Ctrl-P"]

@@ -66,7 +66,7 @@ const SUBAGENTS: usize = 8;
 const STEPS_OF_SUBAGENT: usize = 50;
 const AT_ONCE: usize = 4;
 
-type Measure = fn(&Stage) -> anyhow::Result<Vec<Row>>;
+pub(super) type Measure = fn(&Stage) -> anyhow::Result<Vec<Row>>;
 
 /// A line of the table.
 pub(super) struct Row {
@@ -109,6 +109,8 @@ pub(super) enum Unit {
     MegabytesPerSecond,
     /// So many times what the same run found to be the least.
     Times,
+    /// What has no unit, or one that its row names.
+    Number,
 }
 
 /// What the measures share.
@@ -150,7 +152,16 @@ impl Stage {
         self.hellos = OnceCell::new();
     }
 
-    fn session_sizes(&self, what: &str, data: &Path) -> anyhow::Result<Vec<f64>> {
+    /// The checkout that is measured, and its binary.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn binary(&self) -> &Path {
+        &self.binary
+    }
+
+    pub(super) fn session_sizes(&self, what: &str, data: &Path) -> anyhow::Result<Vec<f64>> {
         self.numbers("piton-engine", "session_sizes", &[what, &data.to_string_lossy()])
     }
 
@@ -184,7 +195,12 @@ impl Stage {
 }
 
 impl Row {
-    fn of(name: &'static str, what: &'static str, unit: Unit, samples: impl IntoIterator<Item = f64>) -> Self {
+    pub(super) fn of(
+        name: &'static str,
+        what: &'static str,
+        unit: Unit,
+        samples: impl IntoIterator<Item = f64>,
+    ) -> Self {
         let mut samples: Vec<f64> = samples.into_iter().collect();
         samples.sort_by(f64::total_cmp);
         let at = |share: f64| samples[(share * (samples.len() - 1) as f64).round() as usize];
@@ -192,7 +208,7 @@ impl Row {
         Self { name, what, unit, median: at(0.5), p90, limit: None }
     }
 
-    fn at_most(self, limit: f64) -> Self {
+    pub(super) fn at_most(self, limit: f64) -> Self {
         Self { limit: Some(Limit::AtMost(limit)), ..self }
     }
 

@@ -77,7 +77,8 @@ The `floor` rows beside `hundred_steps` were measured between its runs. They sho
 process on this machine at that time: compare a step with them rather than with a step on another machine. A step
 with a command waits for one durable write (its start in the journal) and for one process (the command; its runner is
 already running). Listing sessions looks only at those that may have changed; the last `floor` row is the cost
-of looking at all of them.
+of looking at all of them. The `face` rows are measured from outside, through a pseudo-terminal, by `xtask/terminal/measure.py`
+([terminal.md](terminal.md)).
 
 CPU and memory are the kernel's counts for Piton and all processes below it. MB are millions of bytes, and memory
 is the resident set, including mapped files. Limits apply to the median.";
@@ -103,6 +104,7 @@ impl Unit {
             Self::Bytes => format!("{number:.0} bytes"),
             Self::MegabytesPerSecond => format!("{number:.0} MB/s"),
             Self::Times => format!("{number:.2} ×"),
+            Self::Number => format!("{number:.1}"),
         }
     }
 }

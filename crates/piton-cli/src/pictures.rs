@@ -1,129 +1,26 @@
-//! `/context`, `/cache` and `/cost` as pictures of characters: what stands in the model's context now, what the provider's cache did
-//! for each step, and what was spent. Each kind has a sign of its own, so that no colour has to be seen.
+//! `/context`, `/cache`, `/cost` and `/trace` as pictures of characters, and the same as tables and as JSON: what stands in the
+//! model's context now, what the provider's cache did for each step, what was spent, and what happened when. Each kind has a sign of its own, so
+//! that no colour has to be seen.
 
-use crate::commands::cost::why;
+mod context;
+mod trace;
+
+pub(crate) use context::{ContextTable, FrameSizes};
+pub(crate) use trace::lanes;
+
+use crate::commands::cost::{by_day, why};
 use crate::out::view;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
-use piton_core::message::{Part, Role};
 use piton_core::story::{Body, ModelState, Story};
-use piton_core::tokens::Family;
-use piton_core::turn::State;
 use std::collections::BTreeMap;
 
-/// The grid of the context: so many rows of so many cells.
-const ROWS: u64 = 10;
-const CELLS: u64 = 20;
 /// Columns of a bar.
 const BAR: u64 = 50;
-/// Calls that are named for what they take.
-const DEAREST: usize = 10;
 
-/// What a piece of the context is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Frame,
-    Told,
-    Yours,
-    Models,
-    Calls,
-    Results,
-    Pictures,
-}
-
-impl Kind {
-    const ALL: [(Self, char, &'static str); 7] = [
-        (Self::Frame, '▣', "system prompt and tools"),
-        (Self::Told, '◈', "instructions, notes, summaries"),
-        (Self::Yours, '■', "your words"),
-        (Self::Models, '▤', "the model's words and thoughts"),
-        (Self::Calls, '▥', "calls"),
-        (Self::Results, '▦', "results of calls"),
-        (Self::Pictures, '◪', "pictures"),
-    ];
-}
-
-fn kind_of(role: Role, part: &Part) -> Kind {
-    match part {
-        Part::Image { .. } => Kind::Pictures,
-        Part::ToolCall(_) => Kind::Calls,
-        Part::ToolResult { .. } => Kind::Results,
-        Part::Note { .. } => Kind::Told,
-        Part::Text { .. } | Part::Reasoning { .. } if role == Role::Assistant => Kind::Models,
-        Part::Text { .. } | Part::Reasoning { .. } => Kind::Yours,
-    }
-}
-
-/// What the context holds now, of a window so large.
-pub(super) fn context(session: &State, model: &str, window: Option<u64>) -> String {
-    let family = Family::of(model);
-    let mut sums: BTreeMap<Kind, u64> = BTreeMap::new();
-    let mut dearest: Vec<(u64, String)> = Vec::new();
-    sums.insert(Kind::Frame, session.policy().compaction.rules.frame_tokens);
-    for message in session.transcript() {
-        for part in &message.parts {
-            let tokens = family.estimate_part(part);
-            *sums.entry(kind_of(message.role, part)).or_default() += tokens;
-            if let Part::ToolResult { tool, outcome, call } = part {
-                let title = if outcome.title.is_empty() { tool } else { &outcome.title };
-                let pruned = if session.context().is_pruned(call) { " (cleared)" } else { "" };
-                dearest.push((tokens, format!("{}{pruned}", view::first_line(title))));
-            }
-        }
-    }
-    let estimated: u64 = sums.values().sum();
-    // The provider's count is the one that holds; an estimate of the parts is brought to it.
-    let used = session.context().used_tokens().max(1);
-    let scaled = |tokens: u64| tokens * used / estimated.max(1);
-    let full_at = session.context().full_at_tokens();
-    let known = window.or(full_at);
-    let window = known.unwrap_or(used).max(used);
-    let kept_free = full_at.map_or(0, |full| window.saturating_sub(full.max(used)));
-    let free = window.saturating_sub(used + kept_free);
-
-    let mut cells = String::new();
-    let per_cell = |tokens: u64| (tokens * ROWS * CELLS).div_ceil(window);
-    for (kind, sign, _) in Kind::ALL {
-        let many = per_cell(scaled(sums.get(&kind).copied().unwrap_or(0)));
-        cells.extend(std::iter::repeat_n(sign, usize::try_from(many).unwrap_or(0)));
-    }
-    let most = usize::try_from(ROWS * CELLS).unwrap_or(200);
-    let reserved = usize::try_from(kept_free * ROWS * CELLS / window).unwrap_or(0);
-    let cells: Vec<char> = cells.chars().chain(std::iter::repeat('·')).take(most - reserved.min(most)).collect();
-    let cells: Vec<char> = cells.into_iter().chain(std::iter::repeat('×')).take(most).collect();
-
-    let percent = used * 100 / window;
-    let mut text = match known {
-        Some(_) => format!("{} of {} tokens, {percent} %\n\n", view::thousands(used), view::thousands(window)),
-        None => format!("{} tokens; this model's context window is unknown\n\n", view::thousands(used)),
-    };
-    for row in cells.chunks(usize::try_from(CELLS).unwrap_or(20)) {
-        text.push_str("  ");
-        row.iter().for_each(|cell| text.extend([*cell, ' ']));
-        text.push('\n');
-    }
-    text.push('\n');
-    let row = |sign: char, name: &str, tokens: u64| {
-        format!("  {sign} {name:<32}{:>10}  {:>3} %\n", view::thousands(tokens), tokens * 100 / window)
-    };
-    for (kind, sign, name) in Kind::ALL {
-        if let Some(tokens) = sums.get(&kind).copied().filter(|tokens| *tokens > 0) {
-            text.push_str(&row(sign, name, scaled(tokens)));
-        }
-    }
-    text.push_str(&row('·', "free", free));
-    if kept_free > 0 {
-        text.push_str(&row('×', "kept free: compacted before that", kept_free));
-    }
-    dearest.sort_by_key(|(tokens, _)| std::cmp::Reverse(*tokens));
-    if !dearest.is_empty() {
-        text.push_str("\nWhat takes most of it:\n");
-    }
-    for (tokens, title) in dearest.iter().take(DEAREST) {
-        text.push_str(&format!("  {:>10}  {title}\n", view::thousands(scaled(*tokens))));
-    }
-    text.push_str("\n/compact frees space. `piton context` shows the initial context.\n");
-    text
+/// Whether it is drawn, or only said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    Drawn,
+    Plain,
 }
 
 /// A bar whose parts are as long as their share of `whole`.
@@ -133,7 +30,7 @@ fn bar(parts: &[(char, u64)], whole: u64) -> String {
 }
 
 /// What the provider's cache did for each request, a bar each; a mark and its reason where it was missed.
-pub(super) fn cache(story: &Story) -> String {
+pub(crate) fn cache(story: &Story, look: Look) -> String {
     let replies = || {
         story.blocks().filter_map(|block| match &block.body {
             Body::Model(model) if matches!(model.state, ModelState::Replied { .. }) => Some((block.turn, model)),
@@ -144,7 +41,12 @@ pub(super) fn cache(story: &Story) -> String {
     if longest == 0 {
         return "No request was counted yet.\n".to_owned();
     }
-    let mut text = "█ read from the cache   ▓ written to it   ▒ neither   ░ the reply\n".to_owned();
+    let mut text = match look {
+        Look::Drawn => "█ read from the cache   ▓ written to it   ▒ neither   ░ the reply\n".to_owned(),
+        Look::Plain => {
+            format!("  {:<10}{:>6}{:>12}{:>12}{:>12}{:>12}\n", "", "", "read", "written", "neither", "reply")
+        }
+    };
     let mut of_turn = 0;
     for (turn, model) in replies() {
         if turn != of_turn {
@@ -156,8 +58,17 @@ pub(super) fn cache(story: &Story) -> String {
         let parts =
             [('█', usage.cache_read_tokens), ('▓', usage.cache_write_tokens), ('▒', fresh), ('░', usage.output_tokens)];
         let percent = usage.cache_read_tokens * 100 / usage.input_tokens.max(1);
-        let (step, bar) = (model.step, bar(&parts, longest));
-        text.push_str(&format!("  step {step:<4} {percent:>3} %  {bar}  {}\n", view::thousands(usage.total())));
+        let step = model.step;
+        text.push_str(&match look {
+            Look::Drawn => {
+                let bar = bar(&parts, longest);
+                format!("  step {step:<4} {percent:>3} %  {bar}  {}\n", view::thousands(usage.total()))
+            }
+            Look::Plain => {
+                let numbers: String = parts.iter().map(|(_, many)| format!("{:>12}", view::thousands(*many))).collect();
+                format!("  step {step:<5}{percent:>4} %{numbers}\n")
+            }
+        });
         if let Some((reading, miss)) = model.cache.as_ref().and_then(|reading| Some((reading, reading.miss.as_ref()?)))
         {
             let lost = reading.lost_micros.filter(|lost| *lost > 0);
@@ -169,7 +80,7 @@ pub(super) fn cache(story: &Story) -> String {
 }
 
 /// What was spent in each turn, a bar each, by whom, and how far that is to the limit; then of this folder, by day.
-pub(super) fn cost(story: &Story, budget_micros: Option<u64>, days: &[(u64, u64)]) -> String {
+pub(crate) fn cost(story: &Story, budget_micros: Option<u64>, days: &[(u64, u64)]) -> String {
     let (mut turns, mut models) = (BTreeMap::<u32, u64>::new(), BTreeMap::<&str, u64>::new());
     let mut words: BTreeMap<u32, String> = BTreeMap::new();
     let mut last = 0;
@@ -213,12 +124,9 @@ pub(super) fn cost(story: &Story, budget_micros: Option<u64>, days: &[(u64, u64)
         let most = models.values().copied().max().unwrap_or(0);
         models.iter().for_each(|(model, micros)| text.push_str(&line("", *micros, most, &view::clean(model))));
     }
-    if !days.is_empty() {
+    if days.iter().any(|(_, micros)| *micros > 0) {
         text.push_str("\nSessions of this folder, by the day of their last work:\n");
-        let mut by_day: BTreeMap<String, u64> = BTreeMap::new();
-        for (at_ms, micros) in days {
-            *by_day.entry(day_of(*at_ms)).or_default() += micros;
-        }
+        let by_day = by_day(days);
         let most = by_day.values().copied().max().unwrap_or(0);
         for (day, micros) in by_day.iter().rev().take(14) {
             text.push_str(&line(day, *micros, most, ""));
@@ -226,11 +134,6 @@ pub(super) fn cost(story: &Story, budget_micros: Option<u64>, days: &[(u64, u64)
     }
     text.push('\n');
     text
-}
-
-fn day_of(at_ms: u64) -> String {
-    let at = i64::try_from(at_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
-    at.to_zoned(TimeZone::system()).date().to_string()
 }
 
 #[cfg(test)]
@@ -294,14 +197,38 @@ mod tests {
 
     #[test]
     fn the_grid_has_two_hundred_cells_and_each_kind_its_share() {
-        let session = State::fold(&session());
-        let text = context(&session, "fake/model", Some(10_000));
+        let table = ContextTable::of(&session(), "fake/model", Some(10_000), None);
+        let text = table.words(Look::Drawn);
         let cells: String = text.lines().skip(2).take(10).collect();
         let count = |sign: char| cells.matches(sign).count();
         assert_eq!(cells.chars().filter(|char| !char.is_whitespace()).count(), 200, "{text}");
         assert_eq!(count('×'), 40, "a fifth is kept free: {text}");
         assert!(count('■') > 0 && count('▤') > 0 && count('·') > 100, "{text}");
         assert!(text.contains("your words") && text.contains("kept free"), "{text}");
+        let plain = table.words(Look::Plain);
+        assert!(plain.contains("your words") && !plain.contains(['■', '·', '×']), "{plain}");
+        let json = table.json();
+        let all = json["categories"].as_array().unwrap();
+        let of = |kind: &str| {
+            all.iter().filter(|one| one["kind"] == kind).map(|one| one["tokens"].as_u64().unwrap()).sum::<u64>()
+        };
+        // What is rounded down is at most a token for each kind.
+        assert!((10_000 - 12..=10_000).contains(&(of("used") + of("free") + of("reserved"))), "{json}");
+        assert_eq!(of("reserved"), 2_000, "{json}");
+    }
+
+    #[test]
+    fn what_stands_before_the_messages_is_told_apart_where_the_settings_are_known() {
+        use piton_engine::engine::Settings;
+        use std::sync::Arc;
+        let model = piton_models::model::Nobody { name: "fake/model".to_owned() };
+        let settings = Settings::new(Arc::new(model));
+        let table = ContextTable::of(&session(), "fake/model", Some(10_000), Some(FrameSizes::of(&settings)));
+        let text = table.words(Look::Drawn);
+        for row in ["▣ system prompt ", "◧ tools "] {
+            assert!(text.contains(row), "{row}: {text}");
+        }
+        assert!(!text.contains("system prompt and tools"), "{text}");
     }
 
     #[test]
@@ -313,8 +240,8 @@ mod tests {
               step 1      0 %  ▓▓▓▓▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒░░░░░░░░░░░░░░░░░  1,500
               step 2     90 %  ██████████████████████████████▓▓▓▓░░░░░░░░░░░░░░░░░  1,500
         "#]]
-        .assert_eq(&cache(&Story::of(&session())));
-        assert!(cache(&Story::default()).contains("No request"));
+        .assert_eq(&cache(&Story::of(&session()), Look::Drawn));
+        assert!(cache(&Story::default(), Look::Drawn).contains("No request"));
     }
 
     #[test]
@@ -322,6 +249,6 @@ mod tests {
         let text = cost(&Story::of(&session()), Some(60_000), &[(1_000, 5_000), (2_000, 5_000)]);
         assert!(text.contains("This session: $0.0300") && text.contains("of $0.0600 (50 %)"), "{text}");
         assert!(text.contains("turn 1") && text.contains("$0.0100  █"), "both sessions of that day: {text}");
-        assert_ne!(text, cache(&Story::of(&session())));
+        assert_ne!(text, cache(&Story::of(&session()), Look::Drawn));
     }
 }
