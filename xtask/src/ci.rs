@@ -50,10 +50,9 @@ fn needs() -> anyhow::Result<()> {
     }
     // Who is not root may have sudo.
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    let (program, before): (&str, &[&str]) = if is_root { ("apt-get", &[]) } else { ("sudo", &["-n", "apt-get"]) };
     let apt = |words: &[&str]| {
-        let mut command = if is_root { Command::new("apt-get") } else { Command::new("sudo") };
-        command.args(if is_root { &[][..] } else { &["-n", "apt-get"] }).args(words);
-        command.env("DEBIAN_FRONTEND", "noninteractive").status()
+        Command::new(program).args(before).args(words).env("DEBIAN_FRONTEND", "noninteractive").status()
     };
     let _ = apt(&["update", "-q"]);
     let installed = apt(&["install", "-q", "-y", "--no-install-recommends", TMUX]);

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use expect_test::expect;
     use piton_core::event::{Delivery, Event, Record, StepKind};
-    use piton_core::message::{FinishReason, Usage};
+    use piton_core::message::{FinishReason, Part, Usage};
     use piton_core::model::Reply;
     use piton_core::policy::Policy;
 
@@ -228,7 +228,7 @@ mod tests {
         for row in ["▣ system prompt ", "◧ tools "] {
             assert!(text.contains(row), "{row}: {text}");
         }
-        assert!(!text.contains("system prompt and tools"), "{text}");
+        assert!(!text.contains("system prompt, tools"), "{text}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Watch {
     pub(super) fn start(around: &Surroundings) -> Self {
         let (tells, written) = mpsc::unbounded_channel();
         let folder = looks::folder(around);
-        watch(vec![folder.join("themes"), folder], tells);
+        watch(&[folder.join("themes"), folder], tells);
         let (shown, mistakes) = looks::current(around);
         Self { written, shown, mistakes }
     }
@@ -40,7 +40,7 @@ impl Watch {
 
 /// Tells, from a thread of its own, when a file in these folders was written. The thread sleeps until then, and ends with the process.
 #[cfg(target_os = "linux")]
-fn watch(folders: Vec<PathBuf>, tells: UnboundedSender<()>) {
+fn watch(folders: &[PathBuf], tells: UnboundedSender<()>) {
     use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
     /// Bytes of the names of files that are read at once.
     const NAMES: usize = 4_096;
@@ -60,7 +60,7 @@ fn watch(folders: Vec<PathBuf>, tells: UnboundedSender<()>) {
 
 /// Folders are watched on Linux only.
 #[cfg(not(target_os = "linux"))]
-fn watch(_: Vec<PathBuf>, _: UnboundedSender<()>) {}
+fn watch(_: &[PathBuf], _: UnboundedSender<()>) {}
 
 impl Chat<'_> {
     /// Reads the theme again.

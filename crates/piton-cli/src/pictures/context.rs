@@ -42,16 +42,16 @@ impl Kind {
     const ALL: [(Self, char, &'static str, &'static str); 12] = [
         (Self::System, '▣', "system", "system prompt"),
         (Self::Tools, '◧', "tools", "tools"),
-        (Self::Servers, '◨', "servers", "MCP servers: loaded tools"),
+        (Self::Servers, '◨', "servers", "servers: loaded tools"),
         (Self::Skills, '◩', "skills", "skills"),
         (Self::Agents, '◫', "agents", "agents"),
-        (Self::Instructions, '◆', "instructions", "instructions (AGENTS.md and others)"),
-        (Self::Told, '◈', "notes", "messages: notes, summaries"),
-        (Self::Yours, '■', "user", "messages: your words"),
-        (Self::Models, '▤', "assistant", "messages: the model's words"),
-        (Self::Calls, '▥', "calls", "messages: calls"),
-        (Self::Results, '▦', "results", "messages: results of calls"),
-        (Self::Pictures, '◪', "pictures", "messages: pictures"),
+        (Self::Instructions, '◆', "instructions", "instructions"),
+        (Self::Told, '◈', "notes", "notes, summaries"),
+        (Self::Yours, '■', "user", "your words"),
+        (Self::Models, '▤', "assistant", "the model's words"),
+        (Self::Calls, '▥', "calls", "calls"),
+        (Self::Results, '▦', "results", "results of calls"),
+        (Self::Pictures, '◪', "pictures", "pictures"),
     ];
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct ContextTable {
     window: u64,
     used: u64,
     kinds: BTreeMap<Kind, u64>,
-    /// Whether system prompt and tools are told apart.
+    /// Whether system prompt, tools are told apart.
     has_frame: bool,
     deferred: u64,
     /// Tokens of outputs that were cleared, which the model does not read any more.
@@ -197,7 +197,7 @@ impl ContextTable {
     fn shares(&self) -> impl Iterator<Item = (char, &'static str, &'static str, u64)> {
         Kind::ALL.into_iter().filter_map(|(kind, sign, word, name)| {
             let tokens = self.kinds.get(&kind).copied().filter(|tokens| *tokens > 0)?;
-            let name = if kind == Kind::System && !self.has_frame { "system prompt and tools" } else { name };
+            let name = if kind == Kind::System && !self.has_frame { "system prompt, tools" } else { name };
             Some((sign, word, name, tokens))
         })
     }
@@ -212,30 +212,33 @@ impl ContextTable {
         if look == Look::Drawn {
             text.push_str(&self.grid());
         }
-        let row = |sign: char, name: &str, tokens: u64| {
-            let percent = tokens * 100 / self.window;
+        // Forty columns are enough for a row.
+        let name = |sign: char, name: &str| {
             let sign = if look == Look::Drawn { format!("{sign} ") } else { String::new() };
-            format!("  {sign}{name:<36}{:>10}  {percent:>3} %\n", view::thousands(tokens))
+            format!(" {sign}{name:<22}")
+        };
+        let row = |sign: char, of: &str, tokens: u64| {
+            format!("{}{:>9} {:>3} %\n", name(sign, of), view::thousands(tokens), tokens * 100 / self.window)
         };
         self.shares().for_each(|(sign, _, name, tokens)| text.push_str(&row(sign, name, tokens)));
         text.push_str(&row('·', "free", self.free()));
         if self.kept_free > 0 {
-            text.push_str(&row('×', "kept free: compacted before that", self.kept_free));
+            text.push_str(&row('×', "kept free to compact", self.kept_free));
         }
-        for (name, tokens) in
-            [("MCP servers: tools behind a search", self.deferred), ("pruned: outputs that were cleared", self.pruned)]
-        {
-            if tokens > 0 {
-                let indent = if look == Look::Drawn { "    " } else { "  " };
-                text.push_str(&format!("{indent}{name:<36}{:>10}  not in the context\n", view::thousands(tokens)));
-            }
+        let unsent = [("servers: behind search", self.deferred), ("pruned: cleared", self.pruned)];
+        let unsent: Vec<_> = unsent.into_iter().filter(|(_, tokens)| *tokens > 0).collect();
+        if !unsent.is_empty() {
+            text.push_str("\nNot in the context:\n");
+        }
+        for (of, tokens) in unsent {
+            text.push_str(&format!("{}{:>9}\n", name(' ', of), view::thousands(tokens)));
         }
         if !self.dearest.is_empty() {
             text.push_str("\nThe largest results:\n");
         }
         for Dear { title, tokens, is_cleared, .. } in &self.dearest {
             let cleared = if *is_cleared { " (cleared)" } else { "" };
-            text.push_str(&format!("  {:>10}  {title}{cleared}\n", view::thousands(*tokens)));
+            text.push_str(&format!(" {:>9}  {title}{cleared}\n", view::thousands(*tokens)));
         }
         text.push_str("\n/compact frees space. `piton context` shows what a new session begins with.\n");
         text
@@ -252,8 +255,7 @@ impl ContextTable {
         cells.resize(most, '×');
         let mut text = String::new();
         for row in cells.chunks(many(CELLS)) {
-            text.push_str("  ");
-            row.iter().for_each(|cell| text.extend([*cell, ' ']));
+            row.iter().for_each(|cell| text.extend([' ', *cell]));
             text.push('\n');
         }
         text + "\n"

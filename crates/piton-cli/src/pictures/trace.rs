@@ -6,8 +6,11 @@ use piton_core::ids::{CallId, TimeMs};
 use piton_core::story::{Body, CallBlock, CallStage, ModelBlock, ModelState, Story};
 use std::collections::BTreeMap;
 
-/// Columns of a lane.
-const COLUMNS: u64 = 60;
+/// Columns of a lane, at least and at most; and of what stands before it.
+const COLUMNS: (u64, u64) = (20, 60);
+const MARGIN: u64 = 13;
+/// Columns of a terminal that does not say how many it has.
+const USUAL: u64 = 80;
 /// Pieces that are named for how long they took.
 const LONGEST: usize = 6;
 
@@ -112,13 +115,20 @@ pub(crate) fn lanes(story: &Story, look: Look) -> String {
     text
 }
 
+/// Columns of the lanes, as wide as the terminal lets them be.
+fn columns() -> u64 {
+    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| u64::from(size.ws_col));
+    let columns = if columns == 0 { USUAL } else { columns };
+    columns.saturating_sub(MARGIN).clamp(COLUMNS.0, COLUMNS.1)
+}
+
 fn drawn(turn: &Turn, long: u64) -> String {
-    let mut text = String::new();
-    let column = |at: TimeMs| at.saturating_sub(turn.from).min(long) * COLUMNS / long;
+    let (mut text, columns) = (String::new(), columns());
+    let column = |at: TimeMs| at.saturating_sub(turn.from).min(long) * columns / long;
     for (lane, name) in LANES.iter().enumerate() {
-        let mut cells = vec!['·'; usize::try_from(COLUMNS).unwrap_or(0)];
+        let mut cells = vec!['·'; usize::try_from(columns).unwrap_or(0)];
         for piece in turn.pieces.iter().filter(|piece| piece.lane == lane) {
-            let (from, to) = (column(piece.from).min(COLUMNS - 1), column(piece.to));
+            let (from, to) = (column(piece.from).min(columns - 1), column(piece.to));
             for at in from..to.max(from + 1) {
                 if let Some(cell) = cells.get_mut(usize::try_from(at).unwrap_or(0)) {
                     *cell = piece.sign;

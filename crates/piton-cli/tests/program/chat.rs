@@ -435,8 +435,7 @@ fn the_pictures_of_context_cache_and_cost_are_three_pages() {
     let stage = Stage::new(json!([{"text": "Hi.", "usage": {"prompt_tokens": 2_000, "completion_tokens": 10}}]));
     let mut person = seat(&stage, &["hello there"]);
     wait_for(&person, "1 step");
-    for (command, words) in
-        [("/context", "system prompt and tools"), ("/cache", "read from the cache"), ("/cost", "session  ")]
+    for (command, words) in [("/context", "system prompt "), ("/cache", "read from the cache"), ("/cost", "session  ")]
     {
         person.type_keys(&format!("{command}\r"));
         wait_for(&person, words);

@@ -111,7 +111,7 @@ impl<'s> Tmux<'s> {
 
     /// The terminal's modes are those that it had before.
     fn is_as_before(&self) {
-        self.wait_for("left-");
+        self.wait_for("left-0");
         assert_eq!(self.stage.workspace.read("before"), self.stage.workspace.read("after"));
         let flags = "#{cursor_flag} #{alternate_on} #{pane_in_mode}";
         assert_eq!(self.told(&["display-message", "-p", "-t", "p", flags]).trim(), "1 0 0");

@@ -50,7 +50,10 @@ fn each_subagent_has_a_row_with_what_it_does_its_tokens_and_its_time() {
     let mut seat = at_work();
     let screen = seat.screen();
     let rows: Vec<&str> = screen.lines().filter(|row| row.contains('⇢')).map(str::trim).collect();
-    expect![[r#""#]].assert_eq(&rows.join("\n"));
+    expect![[r#"
+        ⇢ explore  find the leak · grep "leak" · 12k tokens · 2 s
+        ⇢ task  {"description":"count the files","prompt":"…","sub… · 800 tokens · 2 s"#]]
+    .assert_eq(&rows.join("\n"));
     // On a narrow screen the work is cut, and never what it uses.
     seat.tell(Input::Resize(40, 24));
     assert!(seat.screen().contains("12k tokens"), "{}", seat.screen());
@@ -97,7 +100,18 @@ fn the_diff_of_an_edit_grows_while_its_arguments_arrive() {
         let rows = screen.lines().skip_while(|row| !row.contains("… edit")).take_while(|row| !row.contains('─'));
         shown.push(rows.map(str::trim_end).collect::<Vec<_>>().join("\n"));
     }
-    expect![[r#""#]].assert_eq(&shown.join("\n\n"));
+    expect![[r#"
+         … edit calc.py
+
+         … edit calc.py  +1 −1
+           − a - b
+           + a + b
+
+         … edit calc.py  +2 −1
+           − a - b
+           + a + b
+           +     # done\u{1b}[2J"#]]
+    .assert_eq(&shown.join("\n\n"));
 }
 
 #[test]

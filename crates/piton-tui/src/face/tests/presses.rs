@@ -177,7 +177,7 @@ fn subagents_in_the_background_stand_in_the_tail_while_they_work() {
     let screen = seat.screen();
     assert!(screen.contains("⇢ reviewer  look at part 0 · 1 min\n"), "{screen}");
     assert!(screen.contains("part 3") && !screen.contains("part 4"), "{screen}");
-    assert!(screen.contains("… 2 more agents (/agents)") && screen.contains(" · 6 agents · "), "{screen}");
+    assert!(screen.contains("… 2 more agents (Ctrl-T)") && screen.contains(" · 6 agents · "), "{screen}");
     assert!(seat.face.moves(), "their time goes on");
     let mut told = Told { seq: 100, ..Told::default() };
     for number in 0..6 {

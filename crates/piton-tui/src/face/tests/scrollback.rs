@@ -50,7 +50,7 @@ impl Stage {
         }
     }
 
-    /// Draws what there is to be seen, and that once more, which costs nothing.
+    /// Draws what there is to be seen, and at times that once more, which costs nothing.
     fn draw(&mut self) {
         let text = |row: &Line<'static>| row.to_string().trim_end().to_owned();
         let frame = self.seat.face.frame(self.seat.now_ms);
@@ -62,7 +62,9 @@ impl Stage {
         let is_one_frame = bytes.starts_with(SYNC.0) && bytes.ends_with(SYNC.1) && bytes.matches(SYNC.0).count() == 1;
         assert!(bytes.is_empty() || is_one_frame, "{bytes:?}");
         self.terminal.process(bytes.as_bytes());
-        assert_eq!(self.surface.draw(again), "", "nothing has changed");
+        if fastrand::u8(..4) == 0 {
+            assert_eq!(self.surface.draw(again), "", "nothing has changed");
+        }
     }
 
     fn resize(&mut self, columns: usize, rows: usize) {
@@ -187,7 +189,7 @@ fn turn(told: &mut Told, number: u32, step: &mut u32) {
     let (fallbacks, compact_at_tokens, this_turn_only) = (vec![], None, false);
     told.record(Event::TurnStarted { turn: number, model, fallbacks, policy, compact_at_tokens, this_turn_only });
     let mut end = TurnEnd::Completed;
-    for _ in 0..fastrand::u32(1..4) {
+    for _ in 0..fastrand::u32(1..3) {
         *step += 1;
         told.record(Event::StepStarted { step: *step, kind: StepKind::Ordinary, note: None });
         if fastrand::u8(..6) == 0 {
@@ -274,7 +276,7 @@ fn own_command(told: &mut Told, number: u32) {
 
 fn session() -> Told {
     let (mut told, mut step) = (Told::default(), 0);
-    for number in 1..4 {
+    for number in 1..=fastrand::u32(1..3) {
         turn(&mut told, number, &mut step);
         if fastrand::u8(..4) == 0 {
             own_command(&mut told, number);
