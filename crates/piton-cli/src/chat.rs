@@ -37,7 +37,7 @@ use crate::chat::session::Open;
 use crate::chat::status::StatusLine;
 use crate::cli::RunArgs;
 use crate::commands::sessions::find;
-use crate::failure::{Context, Result, bail};
+use crate::failure::{Context, Result};
 use crate::out::print;
 use crate::pictures::FrameSizes;
 use crate::run::opening;

@@ -66,7 +66,7 @@ impl Shares {
         for AgentShare { agent, calls, tokens, cost_micros } in &self.agents {
             let (name, calls) = (view::clean(agent), plural((*calls).into(), "call"));
             let cost = cost_micros.map(|cost| format!(" · ${}", dollars(cost))).unwrap_or_default();
-            text.push_str(&format!("agent {name:<18}{calls:>10}  {:>10} tokens{cost}\n", thousands(*tokens)));
+            text.push_str(&format!("agent {name:<12}{calls:>9}  {:>8} tokens{cost}\n", thousands(*tokens)));
         }
         for ToolShare { tool, calls, failed, duration_ms, result_tokens } in &self.tools {
             let (name, calls) = (view::clean(tool), plural((*calls).into(), "call"));
@@ -74,7 +74,7 @@ impl Shares {
             let seconds = *duration_ms as f64 / 1e3;
             let tokens = thousands(*result_tokens);
             text.push_str(&format!(
-                "tool  {name:<18}{calls:>10}  {tokens:>10} tokens of results · {seconds:.1} s{failed}\n"
+                "tool  {name:<12}{calls:>9}  {tokens:>8} tokens of results · {seconds:.1} s{failed}\n"
             ));
         }
         text

@@ -285,9 +285,19 @@ fn session() -> Told {
     told
 }
 
+/// Runs with so many seeds, on as many threads as there may be cores.
+fn runs(many: u64, run: fn(u64)) {
+    const THREADS: u64 = 4;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || (thread..many).step_by(THREADS as usize).for_each(run));
+        }
+    });
+}
+
 #[test]
 fn a_terminal_shows_each_row_of_the_transcript_once() {
-    for seed in 0..RUNS {
+    runs(RUNS, |seed| {
         fastrand::seed(seed);
         let mut stage = Stage::new(fastrand::usize(20..60), fastrand::usize(8..40));
         stage.seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
@@ -300,13 +310,13 @@ fn a_terminal_shows_each_row_of_the_transcript_once() {
         }
         stage.draw();
         stage.check(&format!("seed {seed}"));
-    }
+    });
 }
 
 /// Heights are such that the tail fits each: what leaves the screen at its top cannot be taken back by anybody.
 #[test]
 fn a_terminal_that_is_resized_shows_each_row_of_the_transcript_once() {
-    for seed in 0..RUNS / 4 {
+    runs(RUNS / 4, |seed| {
         fastrand::seed(seed);
         let mut stage = Stage::new(fastrand::usize(30..60), fastrand::usize(45..60));
         stage.seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
@@ -319,5 +329,5 @@ fn a_terminal_that_is_resized_shows_each_row_of_the_transcript_once() {
             stage.draw();
         }
         stage.check(&format!("seed {seed}"));
-    }
+    });
 }
