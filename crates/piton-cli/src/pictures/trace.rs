@@ -94,7 +94,8 @@ pub(crate) fn lanes(story: &Story, look: Look) -> String {
     for (number, turn) in &turns {
         let long = turn.to.saturating_sub(turn.from);
         let said: String = turn.said.chars().take(40).collect();
-        text.push_str(&format!("\nturn {number} · {} · {said}\n", seconds(long)));
+        let said = if said.is_empty() { said } else { format!(" · {said}") };
+        text.push_str(&format!("\nturn {number} · {}{said}\n", seconds(long)));
         if look == Look::Drawn {
             text.push_str(&drawn(turn, long.max(1)));
         }
@@ -291,8 +292,38 @@ mod tests {
 
     #[test]
     fn each_kind_of_time_has_a_lane() {
-        expect![[""]].assert_eq(&lanes(&turn(), Look::Drawn));
-        expect![[""]].assert_eq(&lanes(&turn(), Look::Plain));
+        expect![[r#"
+            ░ to the first word   █ the reply   × no reply   ▓ a call   ▒ a subagent
+            ? a question   ~ before asking again   s a snapshot   h a hook
+
+            turn 1 · 10.0 s
+              model     ░░░░░░██████····································░░░█████████
+              tools     ························▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓··················
+              waits     ············????????????····································
+              children  ············▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒············
+                  6.0 s at 2.0 s     task general: look
+                  3.0 s at 4.0 s     bash make (exit 0)
+                  2.0 s at 2.0 s     a question: Run this command?
+                  1.5 s at 8.5 s     step 2: fake/model
+                  1.0 s at 0 ms      step 1: fake/model, to its first word
+                  1.0 s at 1.0 s     step 1: fake/model
+        "#]]
+        .assert_eq(&lanes(&turn(), Look::Drawn));
+        expect![[r#"
+
+            turn 1 · 10.0 s
+              model     4.0 s in 4 pieces
+              tools     3.0 s in 1 piece
+              waits     2.0 s in 1 piece
+              children  6.0 s in 1 piece
+                  6.0 s at 2.0 s     task general: look
+                  3.0 s at 4.0 s     bash make (exit 0)
+                  2.0 s at 2.0 s     a question: Run this command?
+                  1.5 s at 8.5 s     step 2: fake/model
+                  1.0 s at 0 ms      step 1: fake/model, to its first word
+                  1.0 s at 1.0 s     step 1: fake/model
+        "#]]
+        .assert_eq(&lanes(&turn(), Look::Plain));
         assert!(lanes(&Story::default(), Look::Drawn).contains("no turn"));
     }
 }

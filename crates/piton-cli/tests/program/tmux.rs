@@ -109,6 +109,23 @@ impl<'s> Tmux<'s> {
         descendants(shell).into_iter().find(is_face).expect("a face")
     }
 
+    /// Other sizes, and then an answer longer than the screen: each row stands there once.
+    fn takes_other_sizes(&self) {
+        for columns in ["50", "110", "80"] {
+            self.told(&["resize-window", "-t", "p", "-x", columns, "-y", "24"]);
+            let columns: usize = columns.parse().unwrap();
+            until("it is drawn anew", || self.screen().lines().any(|row| row == "─".repeat(columns)));
+        }
+        self.line("and now?");
+        self.wait_for("line number 60");
+        self.wait_for("? keys");
+        let all = self.all();
+        for number in 1..=60 {
+            let row = format!("line number {number}");
+            assert_eq!(all.lines().filter(|line| line.trim() == row).count(), 1, "{row}:\n{all}");
+        }
+    }
+
     /// The terminal's modes are those that it had before.
     fn is_as_before(&self) {
         self.wait_for("left-0");
@@ -184,20 +201,7 @@ fn the_ten_minutes_of_a_newcomer_in_tmux() {
     assert!(!stage.workspace.has("pasted0"));
     tmux.press(&["C-c"]);
     tmux.wait_until_gone("[Paste");
-    // Other sizes, and then an answer longer than the screen.
-    for columns in ["50", "110", "80"] {
-        tmux.told(&["resize-window", "-t", "p", "-x", columns, "-y", "24"]);
-        let columns: usize = columns.parse().unwrap();
-        until("it is drawn anew", || tmux.screen().lines().any(|row| row == "─".repeat(columns)));
-    }
-    tmux.line("and now?");
-    tmux.wait_for("line number 60");
-    tmux.wait_for("? keys");
-    let all = tmux.all();
-    for number in 1..=60 {
-        let row = format!("line number {number}");
-        assert_eq!(all.lines().filter(|line| line.trim() == row).count(), 1, "{row}:\n{all}");
-    }
+    tmux.takes_other_sizes();
     tmux.line("/quit");
     tmux.wait_for("go on with: piton -c");
     tmux.is_as_before();
