@@ -277,8 +277,9 @@ fn a_terminal_that_understands_no_sequences_gets_none_and_the_conversation_works
 
 #[test]
 fn colours_are_none_where_none_are_wanted() {
-    let stage = Stage::new(json!([{"text": "It is **done**:\n\n```rust\nfn main() {}\n```"}]));
-    let args = ["--model", "openai-chat/test-model", "go"];
+    let said = json!({"text": "It is **done**:\n\n```rust\nfn main() {}\n```"});
+    let stage = Stage::new(json!([said, said]));
+    let args = ["--model", "openai-chat/test-model", "say that it is done"];
     let colours = |env: &str| {
         let mut person = stage.terminal_behind(&format!("stty rows 24 cols 90; {env}"), &args);
         wait_for(&person, "1 step");
@@ -351,10 +352,11 @@ fn a_subagent_and_a_command_are_looked_at_and_stopped_from_the_panel() {
     until("it works", || stage.workspace.has("began"));
     wait_for(&person, "⇢ ");
     wait_for(&person, " tokens · ");
+    wait_for(&person, "1 in background");
     person.type_keys("\u{14}");
     wait_for(&person, "At work");
     let list = shown(&person);
-    assert!(list.contains("▸ task: ") && list.contains("echo printed"), "{list}");
+    assert!(list.contains("▸ task: ") && list.contains("\n  echo printed"), "{list}");
     person.type_keys("\r");
     wait_for(&person, "what the subagent did");
     wait_for(&person, "wait for it");

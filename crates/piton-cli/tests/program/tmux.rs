@@ -96,7 +96,7 @@ impl<'s> Tmux<'s> {
         let all = [piton.get_program()].into_iter().chain(words.iter().map(OsStr::new));
         let quoted: Vec<String> = all.map(|word| format!("'{}'", word.to_string_lossy())).collect();
         self.press(&["C-l"]);
-        self.line(&format!("stty -g > before; {}; stty -g > after; echo left-$?", quoted.join(" ")));
+        self.line(&format!("stty -g > before; {}; code=$?; stty -g > after; echo left-$code", quoted.join(" ")));
     }
 
     /// The process of the face, below the shell.
@@ -247,7 +247,7 @@ fn forty_columns_are_enough_for_a_question_and_its_keys_in_tmux() {
     tmux.wait_for("with these words");
     tmux.press(&["Enter"]);
     tmux.wait_for("Not done.");
-    tmux.wait_for("? keys");
+    tmux.wait_for("2 steps");
     tmux.press(&["C-d"]);
     tmux.is_as_before();
 }
