@@ -373,8 +373,8 @@ fn a_subagent_and_a_command_are_looked_at_and_stopped_from_the_panel() {
     person.type_keys("\u{18}\u{18}");
     wait_for(&person, "c1_0 ended");
     person.type_keys("\u{1b}");
-    until("the turn is over", || stage.journal().iter().any(|event| event["type"] == "turn_ended"));
-    wait_for(&person, "? keys");
+    until("its end is known", || !shown(&person).contains(" in background"));
+    until("it rests", || shown(&person).contains("? keys"));
     person.type_keys("\u{4}");
     assert_eq!(person.end(), 0);
 }
