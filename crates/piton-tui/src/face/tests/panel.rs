@@ -98,19 +98,20 @@ fn the_diff_of_an_edit_grows_while_its_arguments_arrive() {
         told.all.into_iter().for_each(|told| drop(seat.tell(Input::Heard(Box::new(told)))));
         let screen = seat.screen();
         let rows = screen.lines().skip_while(|row| !row.contains("… edit")).take_while(|row| !row.contains('─'));
-        shown.push(rows.map(str::trim_end).collect::<Vec<_>>().join("\n"));
+        // Before each row stands whether it is final.
+        shown.push(rows.map(|row| row.get(1..).unwrap_or_default().trim_end()).collect::<Vec<_>>().join("\n"));
     }
     expect![[r#"
-         … edit calc.py
+        … edit calc.py
 
-         … edit calc.py  +1 −1
-           − a - b
-           + a + b
+        … edit calc.py  +1 −1
+          − a - b
+          + a + b
 
-         … edit calc.py  +2 −1
-           − a - b
-           + a + b
-           +     # done\u{1b}[2J"#]]
+        … edit calc.py  +2 −1
+          − a - b
+          + a + b
+          +     # done\u{1b}[2J"#]]
     .assert_eq(&shown.join("\n\n"));
 }
 
