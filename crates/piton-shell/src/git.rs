@@ -24,7 +24,7 @@ const LOOK: Grammar = Grammar {
 /// What writes a file or runs a program in commands that else only look.
 const LOOK_ACTS: Grammar = Grammar {
     short: "O:",
-    long: "output= output-directory= ext-diff textconv open-files-in-pager? exec= extcmd= upload-pack= receive-pack= template= config= smtp-server= sendmail-cmd= to-cmd= cc-cmd= header-cmd= reference-transaction contents= filters batch batch-command access-hook= file= separate-git-dir= prefix-cmd=",
+    long: "output= output-directory= ext-diff textconv open-files-in-pager? exec= extcmd= upload-pack= receive-pack= template= config= smtp-server= sendmail-cmd= to-cmd= cc-cmd= header-cmd= reference-transaction contents= filters batch batch-command access-hook= file= separate-git-dir= prefix-cmd= export-marks=",
 };
 
 /// Subcommands that only look, whatever operands they have.
@@ -224,6 +224,21 @@ fn subcommand_of(name: &str, rest: &[Field], judged: &mut Judged) {
             .filter_map(|field| host(&field.text))
             .map(|host| host.split(':').next().unwrap_or_default().to_string()),
     );
+    match name {
+        // It starts a browser, which the configuration may name.
+        "help" => options
+            .iter()
+            .filter(|option| has_letter(option, &['w']) || option.starts_with("--w"))
+            .for_each(|option| judged.acts(option)),
+        "interpret-trailers" if options.iter().any(|option| option.starts_with("--in")) => {
+            judged.acts("--in-place");
+            judged.writes.extend(operands.iter().map(|field| (*field).clone()));
+        }
+        "merge-file" if !has(&["-p", "--stdout"]) => {
+            judged.writes.extend(operands.first().map(|field| (*field).clone()))
+        }
+        _ => {}
+    }
     // `ext::` runs a program.
     for field in operands.iter().filter(|field| field.text.contains("::")) {
         if matches!(name, "clone" | "fetch" | "pull" | "push" | "ls-remote" | "remote" | "submodule") {
@@ -246,7 +261,10 @@ fn paths(name: &str, operands: &[&Field], behind: usize, judged: &mut Judged) {
         !range
             && !text.contains(':')
             && (text.contains(['/', '.'])
-                || matches!(name, "add" | "rm" | "mv" | "clean" | "hash-object" | "apply" | "am" | "stage" | "restore"))
+                || matches!(
+                    name,
+                    "add" | "rm" | "mv" | "clean" | "merge-file" | "hash-object" | "apply" | "am" | "stage" | "restore"
+                ))
     };
     // `HEAD:file`, `:0:file`.
     let stored = front.iter().filter_map(|field| {

@@ -62,6 +62,21 @@ pub struct Confined {
     pub egress: Option<Arc<Egress>>,
 }
 
+impl Confinement {
+    /// The same, in which this folder can be changed, too.
+    #[must_use]
+    pub fn keeping(self, folder: &Path) -> Self {
+        match self {
+            Self::User | Self::Model => self,
+            Self::Sandbox(confined) => {
+                let mut confined = Arc::unwrap_or_clone(confined);
+                confined.reach.keep.push(folder.to_path_buf());
+                Self::Sandbox(Arc::new(confined))
+            }
+        }
+    }
+}
+
 /// How to start a program of ours that makes sandboxes and runs commands: this program, these arguments, and then what it is
 /// to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
