@@ -145,17 +145,19 @@ fn what_its_sandbox_moved_away_is_told_where_it_ends_with_the_session() {
         background("until [ -e there ]; do sleep 0.02; done; echo x > .envrc; sleep 600"),
         {"text": "done", "repeat": true},
     ]));
-    let mut child = stage.start(&["--sandbox", "workspace-write", "--input-format", "stream-json", "go"]);
+    let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
+    let mut command = stage.run_command(&["--sandbox", "workspace-write", "--input-format", "stream-json", "go"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::piped()).spawn().unwrap();
     until("the turn is over", || stage.printed().contains("turn_ended"));
     stage.workspace.write("there", "");
     until("it is made", || stage.workspace.has(".envrc"));
     drop(child.stdin.take());
-    child.wait().unwrap();
+    let output = child.wait_with_output().unwrap();
     assert!(!stage.workspace.has(".envrc"));
     let outcome = &ended(&stage)[0]["outcome"];
     assert!(outcome["metadata"]["undone"][0].as_str().unwrap().starts_with(".envrc was made"), "{outcome}");
-    let said = stage.printed();
-    assert!(said.contains(".envrc was made or changed"), "{said}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("sandbox: .envrc was made or changed"), "{said}");
 }
 
 #[test]

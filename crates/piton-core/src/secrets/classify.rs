@@ -16,7 +16,10 @@ pub(super) fn is_strong(value: &str) -> bool {
     let others = bytes.len() - digits - letters;
     // Base64 may begin with a slash, too.
     let is_encoded = value.contains('+') || value.split('/').any(|part| part.len() >= 20 && is_random(part.as_bytes()));
-    let is_place = value.starts_with('/') && (value.contains('.') || !is_encoded) || value.starts_with("./") || value.starts_with('~') || value.contains("://");
+    let is_place = value.starts_with('/') && (value.contains('.') || !is_encoded)
+        || value.starts_with("./")
+        || value.starts_with('~')
+        || value.contains("://");
     if is_place {
         return false;
     }
