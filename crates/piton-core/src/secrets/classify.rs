@@ -14,13 +14,7 @@ pub(super) fn is_strong(value: &str) -> bool {
         (count(u8::is_ascii_digit), count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase));
     let letters = capitals + small;
     let others = bytes.len() - digits - letters;
-    // Base64 may begin with a slash, too.
-    let is_encoded = value.contains('+') || value.split('/').any(|part| part.len() >= 20 && is_random(part.as_bytes()));
-    let is_place = value.starts_with('/') && (value.contains('.') || !is_encoded)
-        || value.starts_with("./")
-        || value.starts_with('~')
-        || value.contains("://");
-    if is_place {
+    if is_place(value) {
         return false;
     }
     match (digits, letters, others) {
@@ -31,6 +25,13 @@ pub(super) fn is_strong(value: &str) -> bool {
         (0, _, _) => bytes.len() >= 20 || (others >= 2 && !is_words(bytes)),
         (_, 0, _) => others >= 2 && bytes.len() >= 12 && !is_date(bytes),
     }
+}
+
+/// A path or an address, whose password is found by itself. Base64 may begin with a slash, too.
+pub(super) fn is_place(value: &str) -> bool {
+    let is_encoded = value.contains('+') || value.split('/').any(|part| part.len() >= 16 && is_random(part.as_bytes()));
+    let is_path = value.starts_with('/') && (value.contains('.') || !is_encoded);
+    is_path || value.starts_with("./") || value.starts_with("~/") || value.contains("://")
 }
 
 fn changes_of_case(bytes: &[u8]) -> usize {
