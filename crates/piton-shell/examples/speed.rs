@@ -9,8 +9,8 @@ const USUAL: &str = "a usual command of 2 KB";
 /// Short commands, one after the other.
 const SHORT: usize = 5_000;
 
-#[expect(clippy::print_stdout, reason = "an example shows what it does")]
-fn main() {
+/// Texts that want to be slow, by what they are.
+fn texts() -> Vec<(&'static str, String)> {
     let full = 256 * 1024;
     let line = "git status && cargo test --workspace 2>&1 | tail -n 20; for f in src/*.rs; do grep -n \"fn $f\" \"$f\" || echo 'none'; done\n";
     let fill = |piece: &str, bytes: usize| piece.repeat(bytes / piece.len());
@@ -18,7 +18,7 @@ fn main() {
         let deep = full / (open.len() + close.len());
         format!("{}{}", open.repeat(deep), close.repeat(deep))
     };
-    let all = [
+    vec![
         (USUAL, fill(line, 2048)),
         ("256 KB of usual commands", fill(line, full)),
         ("one quoted word", format!("echo '{}'", "a".repeat(full - 8))),
@@ -59,9 +59,13 @@ fn main() {
             }
             text.chars().take(full).collect()
         }),
-    ];
+    ]
+}
+
+#[expect(clippy::print_stdout, reason = "an example shows what it does")]
+fn main() {
     let (mut worst, mut usual) = ([0_u128; RUNS], [0_u128; RUNS]);
-    for (name, command) in &all {
+    for (name, command) in &texts() {
         let runs = (0..RUNS).map(|run| {
             let start = Instant::now();
             let reading = read(command, &ByName);

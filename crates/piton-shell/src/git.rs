@@ -224,26 +224,31 @@ fn subcommand_of(name: &str, rest: &[Field], judged: &mut Judged) {
             .filter_map(|field| host(&field.text))
             .map(|host| host.split(':').next().unwrap_or_default().to_string()),
     );
-    match name {
-        // It starts a browser, which the configuration may name.
-        "help" => options
-            .iter()
-            .filter(|option| has_letter(option, &['w']) || option.starts_with("--w"))
-            .for_each(|option| judged.acts(option)),
-        "interpret-trailers" if options.iter().any(|option| option.starts_with("--in")) => {
-            judged.acts("--in-place");
-            judged.writes.extend(operands.iter().map(|field| (*field).clone()));
-        }
-        "merge-file" if !has(&["-p", "--stdout"]) => {
-            judged.writes.extend(operands.first().map(|field| (*field).clone()))
-        }
-        _ => {}
-    }
+    own_options(name, &options, &operands, judged);
     // `ext::` runs a program.
     for field in operands.iter().filter(|field| field.text.contains("::")) {
         if matches!(name, "clone" | "fetch" | "pull" | "push" | "ls-remote" | "remote" | "submodule") {
             judged.acts(&field.text);
         }
+    }
+}
+
+/// What some subcommands do by options that are harmless in others.
+fn own_options(name: &str, options: &[&str], operands: &[&Field], judged: &mut Judged) {
+    let has = |wanted: &[&str]| options.iter().any(|option| wanted.contains(option));
+    let all = || operands.iter().map(|field| (*field).clone());
+    match name {
+        // It starts a browser, which the configuration may name.
+        "help" => {
+            let web = |option: &&&str| has_letter(option, &['w']) || option.starts_with("--w");
+            options.iter().filter(web).for_each(|option| judged.acts(option));
+        }
+        "interpret-trailers" if options.iter().any(|option| option.starts_with("--in")) => {
+            judged.acts("--in-place");
+            judged.writes.extend(all());
+        }
+        "merge-file" if !has(&["-p", "--stdout"]) => judged.writes.extend(all().take(1)),
+        _ => {}
     }
 }
 
