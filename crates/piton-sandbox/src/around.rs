@@ -45,7 +45,9 @@ pub(crate) fn untracked_secrets(root: &Path, workspace: &Path, index: &Path) -> 
         return found;
     }
     // Hidden, a tracked one would be committed as an empty file.
-    let Some(index) = Index::read(index) else { return Vec::new() };
+    let Some(index) = Index::read(index) else {
+        return Vec::new();
+    };
     found.retain(|path| path.strip_prefix(root).is_ok_and(|below| !index.tracks(below)));
     found
 }
@@ -80,15 +82,19 @@ impl Index {
         is_whole.then_some(Self(bytes))
     }
 
+    /// A name stands behind the last byte of its length, or, where the entry has more flags, behind a zero.
     fn tracks(&self, below: &Path) -> bool {
-        let mut name = below.as_os_str().as_bytes().to_vec();
-        name.push(0);
-        has(&self.0, &name)
+        let name = below.as_os_str().as_bytes();
+        let length = u8::try_from(name.len() & 0xff).unwrap_or_default();
+        let entry = |first: u8| [&[first], name, &[0]].concat();
+        has(&self.0, &entry(length)) || has(&self.0, &entry(0))
     }
 }
 
 fn has(bytes: &[u8], piece: &[u8]) -> bool {
-    let Some(first) = piece.first() else { return true };
+    let Some(first) = piece.first() else {
+        return true;
+    };
     let mut from = 0;
     while let Some(at) = bytes[from..].iter().position(|byte| byte == first) {
         if bytes[from + at..].starts_with(piece) {
@@ -131,7 +137,9 @@ mod tests {
             found.iter().map(|path| path.strip_prefix(root).unwrap().display().to_string()).collect::<Vec<_>>()
         };
         let expected = [".env", ".env.local", "web/.env", "web/app/.netrc"];
-        assert_eq!(found(b"DIRC\0\0\0\x02\0\0\0\x01...tracked/.env\0"), expected);
+        assert_eq!(found(b"DIRC\0\0\0\x02\0\0\0\x01..\0\x0ctracked/.env\0"), expected, "the end of a name is none");
+        let extended = found(b"DIRC\0\0\0\x03\0\0\0\x02..\x40\x0c\x20\0tracked/.env\0..\0\x04.env\0");
+        assert_eq!(extended, expected[1..]);
         assert_eq!(found(b"DIRC\0\0\0\x04\0\0\0\x01..."), Vec::<String>::new(), "which are tracked is not known");
         fs::write(root.join("sharedindex.1"), "").unwrap();
         assert_eq!(found(b"DIRC\0\0\0\x02\0\0\0\x01..."), Vec::<String>::new(), "some names are elsewhere");

@@ -287,7 +287,7 @@ fn permissions_of_opencode_hold_where_they_are_asked_for() {
     let call = json!({"tools": [{"name": "bash", "args": {"command": "npm ci"}}]});
     let mut stage = stage;
     stage.provider = piton_testkit::FakeProvider::start(json!([call, {"text": "done"}]));
-    let ran = stage.run(&["--yes", "go"]);
+    let ran = stage.run(&["go"]);
     assert!(ran.outcomes()[0]["text"].as_str().unwrap().contains("bash(npm *)"), "{:?}", ran.outcomes());
     // Among equals what Piton's own configuration says counts.
     let stage = stage.with_config("[opencode]\npermissions = true\n[permission]\n\"bash(make all)\" = \"deny\"\n");

@@ -202,7 +202,7 @@ fn ways_to((data, sub): (&str, &str), (out, journal): (&str, &str), name: &str) 
 fn what_other_sessions_and_piton_keep_is_out_of_every_tools_reach() {
     let long = json!({"tools": [{"name": "bash", "args": {"command": "echo canary-of-another; seq 1 60000"}}]});
     let first = Stage::new(json!([long.clone(), {"text": "Done."}]));
-    first.run(&["--sandbox", "off", "--yes", "go"]).expect_code(0);
+    first.run(&["--sandbox", "off", "go"]).expect_code(0);
     let session = first.session_dir();
     let out = std::fs::read_dir(session.join("calls")).unwrap().flatten().map(|entry| entry.path());
     let out =
@@ -234,7 +234,7 @@ fn what_other_sessions_and_piton_keep_is_out_of_every_tools_reach() {
     script.push(json!({"text": "Done."}));
     let mut second = first;
     second.provider = piton_testkit::FakeProvider::start(json!(script));
-    let ran = second.run(&["--sandbox", "off", "--yes", "--max-steps", "200", "again"]);
+    let ran = second.run(&["--sandbox", "off", "--max-steps", "200", "again"]);
     let outcomes = ran.outcomes();
     assert_eq!(outcomes.len(), count, "{}", ran.stderr);
     let got = |outcome: &&Value| outcome["text"].as_str().unwrap_or_default().contains("canary-of-another");
@@ -247,7 +247,7 @@ fn what_other_sessions_and_piton_keep_is_out_of_every_tools_reach() {
     // What its own commands have printed it reads again.
     let read = json!({"tools": [{"name": "bash", "args": {"command": format!("ls -d {}", second.workspace.path().display())}}]});
     second.provider = piton_testkit::FakeProvider::start(json!([long, read, {"text": "Done."}]));
-    let ran = second.run(&["--sandbox", "off", "--yes", "third"]).expect_code(0);
+    let ran = second.run(&["--sandbox", "off", "third"]).expect_code(0);
     let told = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
     let own = told.split_whitespace().find(|word| word.contains("/calls/")).unwrap_or_else(|| panic!("{told}"));
     let own = own.trim_matches(|c: char| !c.is_alphanumeric() && c != '/');
@@ -256,7 +256,7 @@ fn what_other_sessions_and_piton_keep_is_out_of_every_tools_reach() {
         json!({"name": "bash", "args": {"command": format!("head -1 {own}")}}),
     ];
     second.provider = piton_testkit::FakeProvider::start(json!([{"tools": reads}, {"text": "Done."}]));
-    let ran = second.run(&["-c", "--sandbox", "off", "--yes", "go on"]).expect_code(0);
+    let ran = second.run(&["-c", "--sandbox", "off", "go on"]).expect_code(0);
     assert!(
         ran.outcomes().iter().all(|outcome| outcome["text"].as_str().unwrap().contains("canary")),
         "{:?}",

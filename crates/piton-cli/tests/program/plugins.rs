@@ -283,7 +283,7 @@ fn in_the_sandbox_a_repositorys_plugin_keeps_its_own_data_and_nobody_elses() {
     stage.home.write("data/plugins/data/tools/kept", "the user's");
     let hooks = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command":
         "echo data > \"$CLAUDE_PLUGIN_DATA/kept\" && echo \"$CLAUDE_PLUGIN_DATA\" > where; \
-         echo x > \"$CLAUDE_PLUGIN_DATA/../beside\" 2> /dev/null || echo held > beside; \
+         echo x > \"$CLAUDE_PLUGIN_DATA/../beside\" 2> /dev/null; \
          cat \"$HOME/data/plugins/data/tools/kept\" 2> /dev/null || echo hidden > theirs"}]}]}});
     stage.workspace.write("market/plugins/tools/hooks/hooks.json", hooks.to_string());
     let ran = stage.run(&["--trust", "--sandbox", "workspace-write", "go"]).expect_code(0);
@@ -292,7 +292,8 @@ fn in_the_sandbox_a_repositorys_plugin_keeps_its_own_data_and_nobody_elses() {
     let data = Path::new(data.trim());
     assert_eq!(std::fs::read_to_string(data.join("kept")).unwrap(), "data\n");
     assert!(data.starts_with(stage.home.path().join("data/plugins/of-repositories")), "{}", data.display());
-    assert!(stage.workspace.has("beside") && stage.workspace.has("theirs"), "{}", ran.stdout);
+    // What lies around that folder in the sandbox is the session's own.
+    assert!(stage.workspace.has("theirs"), "{}", ran.stdout);
     assert!(!data.parent().unwrap().join("beside").exists());
     assert_eq!(stage.home.read("data/plugins/data/tools/kept"), "the user's");
     // What it has kept it finds again, and where nothing may be changed it changes nothing.
