@@ -23,6 +23,7 @@ mod forms;
 mod inner;
 mod known;
 mod names;
+mod place;
 mod placeholder;
 mod shapes;
 mod sieve;

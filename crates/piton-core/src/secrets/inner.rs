@@ -1,7 +1,7 @@
 //! Tokens that no prefix tells: what is fixed stands in their middle, or their first characters are encoded digits.
 
 use super::Span;
-use super::shapes::{begins_word, span};
+use super::place::{begins_word, span};
 
 /// What stands in the middle of such a token.
 const MIDDLES: [&[u8]; 5] = [b":AA", b"JQQJ99", b"7Q~", b"8Q~", b".atlasv1."];

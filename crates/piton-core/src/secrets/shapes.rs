@@ -3,6 +3,7 @@
 use super::Span;
 use super::classify::{is_base64, is_dummy, is_mixed, is_random};
 use super::inner;
+use super::place::{begins_word, span};
 use super::tokens::{ANY, Alphabet, SHAPES, Shape};
 use std::sync::OnceLock;
 
@@ -80,18 +81,6 @@ fn run(text: &[u8], alphabet: Alphabet) -> usize {
     let run = text.iter().take(ANY + 1).take_while(|byte| fits(byte)).count();
     // A full stop ends a sentence.
     run - text[..run].iter().rev().take_while(|byte| **byte == b'.').count()
-}
-
-/// Whether no word goes on from before. `\n` before it in JSON is no word.
-pub(super) fn begins_word(text: &[u8], at: usize) -> bool {
-    let Some(before) = at.checked_sub(1).map(|at| text[at]) else { return true };
-    let is_escape = at >= 2 && text[at - 2] == b'\\' && matches!(before, b'n' | b't' | b'r');
-    is_escape || !(before.is_ascii_alphanumeric() || before == b'_' || before == b'-')
-}
-
-pub(super) fn span(text: &[u8], start: usize, end: usize, name: &str) -> Span {
-    let value = text[start..end].to_vec();
-    Span { start, end, name: name.to_owned(), value, is_new: true, is_open: end >= text.len() }
 }
 
 /// Three parts of base64, the first of which is an object.

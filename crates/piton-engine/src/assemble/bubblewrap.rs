@@ -11,7 +11,7 @@ const SAFE: (u32, u32, u32) = (0, 12, 0);
 const WITHIN: Duration = Duration::from_secs(2);
 
 /// Why `backend = "bwrap"` is refused here, and what to write instead.
-pub(super) fn refused(machine: &Machine) -> String {
+pub(super) fn why_not_bubblewrap(machine: &Machine) -> String {
     let instead = "write \"auto\", \"namespaces\" or \"landlock\" for [sandbox] backend";
     format!("{}; {instead}", of_version(version(machine).as_deref()))
 }

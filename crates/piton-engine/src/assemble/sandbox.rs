@@ -4,7 +4,7 @@
 //! container may forbid what they allow. That it could is only believed to spare the trial. The runner starts nothing without its
 //! sandbox, whatever is written here.
 
-use super::bubblewrap;
+use super::bubblewrap::why_not_bubblewrap;
 use super::error::AssembleError;
 use super::machine::Machine;
 use super::notice::Notice;
@@ -250,7 +250,7 @@ pub fn available(machine: &Machine, choice: BackendChoice) -> Result<Available, 
 /// Tries one after the other.
 fn find(machine: &Machine, choice: BackendChoice) -> Result<Available, String> {
     if choice == BackendChoice::Bubblewrap {
-        return Err(bubblewrap::refused(machine));
+        return Err(why_not_bubblewrap(machine));
     }
     let mut without: Vec<String> = Vec::new();
     for backend in choice.candidates() {
