@@ -28,7 +28,7 @@ pub mod server;
 pub mod servers;
 pub mod skills;
 pub mod sources;
-mod bubblewrap;
+pub(crate) mod bubblewrap;
 mod changed;
 mod chosen;
 mod switch;
