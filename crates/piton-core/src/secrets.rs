@@ -20,12 +20,15 @@ mod env_file;
 mod event_text;
 mod firewall;
 mod forms;
+mod inner;
 mod known;
 mod names;
+mod place;
 mod placeholder;
 mod shapes;
 mod sieve;
 mod stream;
+mod tokens;
 
 #[cfg(test)]
 mod tests;

@@ -45,6 +45,26 @@ fn bash(of: &[(&str, Action)], mode: PermissionMode, command: &str) -> Action {
     judge(&rules(of), mode, "bash", &accesses(command))
 }
 
+/// Whoever forbids one program still works with the others: of what changes nothing, and of what agents run all day.
+#[test]
+fn beside_a_deny_nearly_everything_else_runs() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../piton-shell/tests");
+    let safe = std::fs::read_to_string(folder.join("cases/safe.txt")).unwrap();
+    let ordinary = std::fs::read_to_string(folder.join("rules/ordinary.txt")).unwrap();
+    let lines = |text: &'static str| text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let safe = lines(safe.leak()).filter_map(|line| line.split('\t').nth(1));
+    for (kind, commands) in [("safe", safe.collect::<Vec<_>>()), ("ordinary", lines(ordinary.leak()).collect())] {
+        let stopped: Vec<_> = commands
+            .iter()
+            .filter(|command| !command.contains("\\u{"))
+            .map(|command| command.replace('⏎', "\n").replace('→', "\t"))
+            .filter(|command| bash(&[("bash(rm *)", Action::Deny)], PermissionMode::Auto, command) != Action::Allow)
+            .collect();
+        assert!(commands.len() >= 200, "{kind}: {}", commands.len());
+        assert!(stopped.len() * 20 <= commands.len(), "{kind}: {} of {}: {stopped:#?}", stopped.len(), commands.len());
+    }
+}
+
 /// Commands that open all that lies below a folder, and beside each one that does the same but does not come by `.env`.
 const WHOLE_FOLDERS: &[(&str, &str)] = &[
     ("find . -name .env -exec cat {} +", "find . -name .env"),

@@ -8,7 +8,7 @@
 //! holds what was read), and nothing prints: what a person should know is a [`Notice`].
 
 pub mod agents;
-pub mod claude;
+pub(crate) mod claude;
 pub mod commands;
 pub mod bare;
 pub mod brought;
@@ -16,6 +16,7 @@ pub mod catalogue;
 pub mod cloud;
 pub mod entries;
 pub mod environment;
+pub mod foreign;
 pub mod keys;
 pub mod plugins;
 pub mod policy;
@@ -27,6 +28,7 @@ pub mod server;
 pub mod servers;
 pub mod skills;
 pub mod sources;
+pub(crate) mod bubblewrap;
 mod changed;
 mod chosen;
 mod switch;
@@ -40,6 +42,7 @@ pub(crate) mod machine;
 pub(crate) mod models;
 pub(crate) mod notice;
 pub(crate) mod opencode;
+pub(crate) mod opencode_rules;
 pub(crate) mod trouble;
 pub(crate) mod wishes;
 
@@ -95,7 +98,7 @@ pub async fn settings(
     let displaced = chosen.set_mode(&mut policy, &config, wishes, sandbox.is_some());
     let standing = Standing::in_folder(&machine.data_dir);
     notices.extend(standing.add_to(&mut policy.permission, workspace).err().map(Notice::new));
-    claude::add_to(&mut policy.permission, &config, machine, workspace, notices);
+    foreign::add_to(&mut policy.permission, &config, machine, workspace, notices);
     let unfitted = policy.clone();
     let by_preset = text_tools::Mode::of_policy(&policy);
     let had_effort = wishes.had.effort.filter(|_| !wishes.say_effort());

@@ -188,15 +188,25 @@ impl TryFrom<String> for OpenHost {
 }
 
 /// Which backend of the sandbox is wanted.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum BackendChoice {
     /// The strongest that can be had here.
     #[default]
     Auto,
     /// This one or none.
-    #[serde(untagged)]
     Only(Backend),
+    /// `bwrap`, which is refused with its reason where a sandbox is made.
+    Bubblewrap,
+}
+
+impl<'de> Deserialize<'de> for BackendChoice {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        Self::of_word(&word).ok_or_else(|| {
+            let expected = Self::WORDS.map(|word| format!("\"{word}\"")).join(", ");
+            serde::de::Error::custom(format!("\"{word}\" is no backend of the sandbox: expected one of {expected}"))
+        })
+    }
 }
 
 impl BackendChoice {
@@ -205,8 +215,11 @@ impl BackendChoice {
 
     /// What a word means.
     pub fn of_word(word: &str) -> Option<Self> {
-        let backend = Backend::ALL.into_iter().find(|backend| backend.word() == word);
-        backend.map(Self::Only).or((word == Self::WORDS[0]).then_some(Self::Auto))
+        match word {
+            "auto" => Some(Self::Auto),
+            "bwrap" => Some(Self::Bubblewrap),
+            word => Backend::ALL.into_iter().find(|backend| backend.word() == word).map(Self::Only),
+        }
     }
 
     /// Those to be tried, the strongest first.
@@ -214,6 +227,7 @@ impl BackendChoice {
         match self {
             Self::Auto => Backend::ALL.to_vec(),
             Self::Only(backend) => vec![backend],
+            Self::Bubblewrap => Vec::new(),
         }
     }
 }
@@ -560,6 +574,9 @@ pub struct OpenCodeTable {
     pub skills: Option<bool>,
     /// Whether its commands are, those in `opencode.json` too.
     pub commands: Option<bool>,
+    /// Whether the `permission` block of its configuration holds: of the user's all that can be translated, of the repository's what
+    /// forbids or asks. It does not where nothing is said.
+    pub permissions: Option<bool>,
 }
 
 /// The `[check]` table.

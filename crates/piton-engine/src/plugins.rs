@@ -50,6 +50,15 @@ impl Plugin {
         Ok(Self { manifest, root: root.to_owned(), data, files: Arc::new(files) })
     }
 
+    /// The same, of a repository: what it keeps lies apart from what a plugin of the user's with its name keeps, whose hooks run
+    /// outside of the sandbox and may run what they have kept.
+    #[must_use]
+    pub(crate) fn of_repository(self, data_dir: &Path) -> Self {
+        let root = blake3::hash(self.root.as_os_str().as_encoded_bytes()).to_hex();
+        let data = data_dir.join("plugins/of-repositories").join(&root[..16]).join(&self.manifest.name);
+        Self { data, ..self }
+    }
+
     /// What it is called by; whatever it brings is called `NAME:name`.
     pub fn name(&self) -> &str {
         &self.manifest.name

@@ -262,6 +262,7 @@ impl SandboxSettings {
             private,
             path: std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect(),
             read: self.read.iter().cloned().chain(read).collect(),
+            keep: Vec::new(),
             hidden: self.hidden.clone(),
             carried: self.carried.clone(),
             approved: Vec::new(),

@@ -26,6 +26,7 @@
 //! follows from it on this machine, and [`Plan::is_true`] says whether it still does. What a command is for, who may run it and
 //! whose files these are is not known here. Nothing is decided by looking at the command.
 
+mod around;
 mod carried;
 mod channel;
 mod error;

@@ -1,5 +1,6 @@
 //! Which mounts follow from a [`Reach`] on this machine, in the order in which they are made.
 
+use crate::around;
 use crate::mount::{Access, Mount, Source};
 use crate::named;
 use crate::open::open_as_named;
@@ -38,6 +39,8 @@ pub struct Plan {
     common: Option<PathBuf>,
     /// Files that a configuration of git includes and a command could make, and links on the way to them.
     included: Vec<PathBuf>,
+    /// What was there and may be the making of another command, which still runs.
+    meanwhile: Vec<PathBuf>,
 }
 
 /// Which file or folder something is.
@@ -67,6 +70,7 @@ impl Plan {
             searched: None,
             common: None,
             included: Vec::new(),
+            meanwhile: Vec::new(),
         };
         plan.system();
         plan.home();
@@ -74,6 +78,9 @@ impl Plan {
         plan.workspace();
         for path in &reach.read {
             plan.machine(path, false);
+        }
+        for path in &reach.keep {
+            plan.machine(path, reach.write == Write::Workspace);
         }
         // Last, since the later of two at the same place is seen.
         let theirs = plan.mounts.iter().filter_map(|mount| tables::home_of(&mount.at));
@@ -90,6 +97,19 @@ impl Plan {
         plan
     }
 
+    /// The same beside commands that run already: what was not there when these began, one of them may have made, and whoever ends
+    /// first has it moved away.
+    #[must_use]
+    pub fn beside<'p>(mut self, others: impl IntoIterator<Item = &'p Self>) -> Self {
+        for other in others {
+            let absent = other.found.iter().filter(|(_, identity)| identity.is_none()).map(|(path, _)| path);
+            let is_new = |path: &&PathBuf| self.found.iter().any(|(found, now)| found == *path && now.is_some());
+            let new: Vec<PathBuf> = absent.chain(&other.meanwhile).filter(is_new).cloned().collect();
+            self.meanwhile.extend(new);
+        }
+        self
+    }
+
     /// Whether all is still where it was found. What is asked next must be asked of a plan that is true.
     pub fn is_true(&self) -> bool {
         self.found.iter().all(|(path, identity)| Identity::of(path) == *identity)
@@ -103,6 +123,9 @@ impl Plan {
 
     /// Whether what is at a path is not of the command's making: a mount kept it from changes, or it is a link that is the same.
     pub(crate) fn is_unchanged(&self, path: &Path) -> bool {
+        if self.meanwhile.iter().any(|made| made == path) {
+            return false;
+        }
         let before = self.found.iter().find_map(|(found, identity)| identity.filter(|_| found == path));
         before.is_some_and(|before| !before.is_link || Identity::of(path) == Some(before))
     }
@@ -365,7 +388,16 @@ impl Plan {
             let Some(identity) = self.look(&dot_git) else { continue };
             if !identity.is_link {
                 self.machine(folder, false);
-                if identity.is_folder { self.outside(&dot_git, folder) } else { self.git_file(&dot_git) }
+                let own = if identity.is_folder { Some(dot_git.clone()) } else { named_by(&dot_git) };
+                if identity.is_folder {
+                    self.outside(&dot_git, folder)
+                } else {
+                    self.git_file(&dot_git)
+                }
+                let index = own.unwrap_or_default().join("index");
+                for path in around::untracked_secrets(folder, workspace, &index) {
+                    self.cover(&path);
+                }
             }
             return;
         }
@@ -504,18 +536,16 @@ impl Plan {
                 }
                 self.included_by(&path);
             }
-            if !path.join("HEAD").exists() {
-                self.repositories_in(&path, root, depth + 1);
-            }
+            // Submodules of a linked worktree, and of a submodule, lie in its own folder.
+            let inner = if path.join("HEAD").exists() { path.join("modules") } else { path };
+            self.repositories_in(&inner, root, depth + 1);
         }
     }
 
     /// The folder of a linked worktree, or of a submodule, is a file that says where its git folder lies: outside of the workspace.
     fn git_file(&mut self, dot_git: &Path) {
         self.put(dot_git, Source::Machine { from: dot_git.to_path_buf(), write: false });
-        let text = small_text(dot_git);
-        let (Some(named), Some(tree)) = (text.strip_prefix("gitdir:").map(str::trim), dot_git.parent()) else { return };
-        let Ok(own) = fs::canonicalize(tree.join(named)) else { return };
+        let (Some(own), Some(tree)) = (named_by(dot_git), dot_git.parent()) else { return };
         // Only what git itself would have made is believed: the repository's own folder, two above, which says the same.
         let back = small_text(&own.join("gitdir"));
         let is_answered = fs::canonicalize(back.trim()).is_ok_and(|back| back == *dot_git);
@@ -542,7 +572,8 @@ impl Plan {
     /// In the place of mounts stands what is granted where it lies on the machine. A git folder is only read: what of it must
     /// not be changed can be made anew in a folder that may be.
     fn grant(&mut self) {
-        let Reach { workspace, private, .. } = self.reach.clone();
+        let Reach { workspace, private, keep, .. } = self.reach.clone();
+        let is_kept = |path: &Path| keep.iter().any(|kept| fs::canonicalize(kept).is_ok_and(|kept| kept == path));
         let planned = std::mem::take(&mut self.mounts);
         let less: Vec<_> = planned.iter().filter_map(|mount| lesser(mount, &workspace)).collect();
         let mut split = Split { less: &less, folders: Vec::new(), mounts: Vec::new() };
@@ -551,6 +582,7 @@ impl Plan {
                 Source::Machine { from, write } if from == workspace => split.grant(from, write),
                 // The session's own folders, wherever they lie.
                 Source::Machine { from, write: true } if from.starts_with(&private) => split.grant(from, true),
+                Source::Machine { from, write: true } if is_kept(&from) => split.grant(from, true),
                 // Is granted with the workspace.
                 Source::Machine { from, .. } if from.starts_with(&workspace) => {}
                 Source::Machine { from, .. } | Source::Cache { from } => split.grant(from, false),
@@ -627,11 +659,27 @@ fn small_text(path: &Path) -> String {
 /// Whether a git folder is that of a submodule with this tree: it lies where the repository around the tree keeps those, and names
 /// the tree.
 fn is_of_submodule(folder: &Path, tree: &Path) -> bool {
-    let modules = folder.ancestors().skip(1).find(|above| above.ends_with(".git/modules"));
-    let around = modules.and_then(Path::parent).and_then(Path::parent);
+    let around = folder.ancestors().skip(1).filter(|above| above.ends_with("modules")).find_map(tree_of_modules);
     let names_it = |named: String| fs::canonicalize(folder.join(named)).is_ok_and(|named| named == tree);
-    around.is_some_and(|around| tree.starts_with(around) && tree != around)
+    around.is_some_and(|around| tree.starts_with(&around) && tree != around)
         && named::work_trees(&folder.join("config")).into_iter().any(names_it)
+}
+
+/// The tree whose submodules' git folders lie in this one: of a repository, or of a linked worktree, where both name each other.
+fn tree_of_modules(modules: &Path) -> Option<PathBuf> {
+    let folder = modules.parent()?;
+    if folder.ends_with(".git") {
+        return folder.parent().map(Path::to_path_buf);
+    }
+    folder.parent().filter(|above| above.ends_with(".git/worktrees"))?;
+    let dot_git = fs::canonicalize(small_text(&folder.join("gitdir")).trim()).ok()?;
+    (named_by(&dot_git)? == folder).then(|| dot_git.parent().map(Path::to_path_buf)).flatten()
+}
+
+/// The git folder that a file in its place names.
+fn named_by(dot_git: &Path) -> Option<PathBuf> {
+    let text = small_text(dot_git);
+    fs::canonicalize(dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim())).ok()
 }
 
 /// When something was made; not every file system knows.
@@ -694,6 +742,7 @@ mod tests {
             private: root.join("private"),
             path: vec![root.join("home/bin")],
             read: Vec::new(),
+            keep: Vec::new(),
             hidden: Vec::new(),
             carried: Vec::new(),
             approved: Vec::new(),
@@ -745,6 +794,36 @@ mod tests {
         fs::rename(reach.workspace.join(".git"), reach.workspace.join("old")).unwrap();
         fs::create_dir(reach.workspace.join(".git")).unwrap();
         assert!(!plan.is_true(), "another folder has its name");
+    }
+
+    #[test]
+    fn what_came_while_another_command_runs_is_nobodys_yet() {
+        let folder = tempfile::tempdir().unwrap();
+        let reach = reach(folder.path());
+        let running = Plan::of(&reach);
+        let made = reach.workspace.join(".envrc");
+        fs::write(&made, "x").unwrap();
+        assert!(Plan::of(&reach).is_unchanged(&made), "alone it would be the user's");
+        let beside = Plan::of(&reach).beside([&running]);
+        assert!(!beside.is_unchanged(&made) && beside.is_true());
+        assert!(!Plan::of(&reach).beside([&beside]).is_unchanged(&made), "the first may have ended");
+        assert!(beside.is_unchanged(&reach.workspace.join(".git/config")), "what was there before stays");
+    }
+
+    #[test]
+    fn what_a_plugin_keeps_can_be_changed_and_what_lies_beside_it_cannot() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("home/.local/share/piton/plugins/of-repositories/x");
+        fs::create_dir_all(&data).unwrap();
+        let data = fs::canonicalize(data).unwrap();
+        for backend in Backend::ALL {
+            let reach = Reach { backend, keep: vec![data.clone()], ..reach(folder.path()) };
+            let plan = Plan::of(&reach);
+            assert_eq!(plan.access(&data.join("a")), Access::Write, "{backend:?}");
+            assert_eq!(plan.access(&data.parent().unwrap().join("y")), Access::None, "{backend:?}");
+            let plan = Plan::of(&Reach { write: Write::Nothing, ..reach });
+            assert_eq!(plan.access(&data.join("a")), Access::Read, "{backend:?}");
+        }
     }
 
     #[test]

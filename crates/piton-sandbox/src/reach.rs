@@ -26,6 +26,9 @@ pub struct Reach {
     pub path: Vec<PathBuf>,
     /// More that it may read.
     pub read: Vec<PathBuf>,
+    /// Folders outside of the workspace that it may change: what a plugin's hooks keep.
+    #[serde(default)]
+    pub keep: Vec<PathBuf>,
     /// What it must not see, wherever it lies: the session's journal, keys, the list of trust.
     pub hidden: Vec<PathBuf>,
     /// Of the user's settings: files of its own home, put there once, and again when they are others.

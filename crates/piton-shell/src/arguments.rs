@@ -78,6 +78,7 @@ const ROWS: &[Row] = &[
         "-i -x -t -tt -n -P -s -Z --exclude --include",
         WritesThenReads,
     ),
+    row("shuf", "", "-o --output", "--random-source", "-i --input-range -n --head-count", Reads),
     row("unzip", "", "-d", "", "-P -x", Reads),
     row("7z 7za 7zr", "", "-o -w", "", "-p -t -m -x -i", Reads),
     row(
@@ -101,8 +102,8 @@ const ROWS: &[Row] = &[
     row("ssh-keygen ssh-add ssh-copy-id", "-D -s -o", "-f", "-i", "-t -b -C -N -P", Texts),
     row(
         "curl",
-        "-K --config --egd-file --engine --netrc-file",
-        "-o --output -c --cookie-jar -D --dump-header --trace --trace-ascii --output-dir --hsts --alt-svc --etag-save --libcurl --stderr",
+        "-K --config --egd-file --engine --netrc-file --unix-socket --abstract-unix-socket",
+        "-o --output --expand-output --ssl-sessions -c --cookie-jar -D --dump-header --trace --trace-ascii --output-dir --hsts --alt-svc --etag-save --libcurl --stderr",
         "-T --upload-file -b --cookie --cert -E --cacert --capath --key --etag-compare -F-file --url-query-file",
         "-H --header -d --data --data-ascii --data-binary --data-raw --data-urlencode --json -A --user-agent -u --user -X --request -e --referer -m --max-time -x --proxy -U --proxy-user -w --write-out -F --form --form-string --connect-timeout --retry --retry-delay --resolve --interface --limit-rate -r --range -C --continue-at --url -Y -y -z --proto --max-filesize --connect-to --ciphers --tls-max --url-query",
         Texts,

@@ -4,67 +4,181 @@ use crate::expand::{Field, tail};
 use crate::judged::Judged;
 use crate::reading::Effect;
 
+/// Options whose value is the next word, or the rest of theirs.
+const WITH_VALUE: &str = "FvfEeil";
+/// Options whose value is the rest of their word, if there is one.
+const WITH_REST: &str = "opdDL";
+/// Options that change how a text is read, and nothing else.
+const QUIET: &str = "bcCghkLMnNOPrsStV";
+/// Long names of the same.
+const LONG: &[(&str, char)] = &[
+    ("field-separator", 'F'),
+    ("assign", 'v'),
+    ("file", 'f'),
+    ("exec", 'E'),
+    ("source", 'e'),
+    ("include", 'i'),
+    ("load", 'l'),
+    ("pretty-print", 'o'),
+    ("profile", 'p'),
+    ("dump-variables", 'd'),
+    ("debug", 'D'),
+    ("lint", 'L'),
+    ("sandbox", 'S'),
+    ("posix", 'P'),
+    ("traditional", 'c'),
+    ("re-interval", 'r'),
+    ("csv", 'k'),
+    ("characters-as-bytes", 'b'),
+    ("bignum", 'M'),
+    ("use-lc-numeric", 'N'),
+    ("non-decimal-data", 'n'),
+    ("optimize", 'O'),
+    ("no-optimize", 's'),
+    ("lint-old", 't'),
+    ("gen-pot", 'g'),
+    ("version", 'V'),
+    ("help", 'h'),
+    ("copyright", 'C'),
+];
+
+/// Arguments, read by the grammar of options.
+#[derive(Debug, Default)]
+struct Arguments<'f> {
+    /// Program texts.
+    texts: Vec<Field>,
+    /// Files with program texts, and libraries that are loaded.
+    loaded: Vec<Field>,
+    /// What it prints of itself.
+    written: Vec<Field>,
+    /// Options that load, run or write.
+    acting: Vec<&'f str>,
+    /// `-i inplace`: it writes the files that it reads.
+    is_in_place: bool,
+    /// What the program is given.
+    files: Vec<&'f Field>,
+}
+
+impl<'f> Arguments<'f> {
+    fn read(arguments: &'f [Field]) -> Self {
+        let mut read = Self::default();
+        let mut at = 0;
+        while let Some(field) = arguments.get(at).filter(|field| field.text.starts_with('-') && field.text.len() > 1) {
+            at += 1;
+            if field.text == "--" {
+                break;
+            }
+            let Some((letter, glued)) = option(field) else {
+                read.acting.push(&field.text);
+                // Which of the words are files cannot be told.
+                return read;
+            };
+            let value = match glued {
+                None if WITH_VALUE.contains(letter) => {
+                    at += 1;
+                    arguments.get(at - 1).cloned()
+                }
+                glued => glued,
+            };
+            read.option(letter, &field.text, value);
+            if letter == 'E' {
+                break;
+            }
+        }
+        let has_program = !read.texts.is_empty() || read.acting.iter().any(|word| names_program(word));
+        let rest = arguments.get(at..).unwrap_or_default();
+        if let Some(program) = rest.first().filter(|_| !has_program) {
+            read.texts.push(program.clone());
+        }
+        read.files = rest.iter().skip(usize::from(!has_program)).filter(|field| !field.text.contains('=')).collect();
+        read
+    }
+
+    fn option(&mut self, letter: char, word: &'f str, value: Option<Field>) {
+        match letter {
+            'e' => self.texts.extend(value),
+            'f' | 'E' | 'l' | 'D' => {
+                self.acting.push(word);
+                self.loaded.extend(value);
+            }
+            'i' => {
+                self.acting.push(word);
+                let name = value.as_ref().map(|value| value.text.trim_end_matches(".awk")).unwrap_or_default();
+                let is_open = value.as_ref().is_none_or(Field::is_open);
+                self.is_in_place |= is_open || name == "inplace" || name.ends_with("/inplace");
+                self.loaded.extend(value.filter(|value| value.text != "inplace"));
+            }
+            'o' | 'p' | 'd' => {
+                self.acting.push(word);
+                let usual = if letter == 'd' { "awkvars.out" } else { "awkprof.out" };
+                self.written.push(value.unwrap_or_else(|| Field::literal(usual)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The letter of an option, and the value that is glued to it.
+fn option(field: &Field) -> Option<(char, Option<Field>)> {
+    let rest = field.text.strip_prefix('-')?;
+    if let Some(long) = rest.strip_prefix('-') {
+        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        let mut matching = LONG.iter().filter(|(known, _)| known.starts_with(name));
+        let exact = LONG.iter().find(|(known, _)| *known == name);
+        let (_, letter) = exact.or_else(|| matching.next().filter(|_| matching.next().is_none()))?;
+        return Some((*letter, value.map(|value| tail(field, value))));
+    }
+    let mut letters = rest.chars();
+    let letter = letters.next()?;
+    let rest = letters.as_str();
+    let takes_rest = WITH_VALUE.contains(letter) || WITH_REST.contains(letter);
+    let is_known = takes_rest || QUIET.contains(letter) && rest.is_empty();
+    is_known.then(|| (letter, Some(rest).filter(|rest| !rest.is_empty()).map(|rest| tail(field, rest))))
+}
+
+/// Whether this option says where the program text is.
+fn names_program(word: &str) -> bool {
+    word.starts_with("-f")
+        || word.starts_with("-E")
+        || word.starts_with("--fi") && !word.starts_with("--fie")
+        || word.starts_with("--ex")
+}
+
 /// What `awk` does with these arguments.
 pub(crate) fn judge(arguments: &[Field]) -> Judged {
     let mut judged = Judged::of(Effect::ChangesNothing);
     let all = || arguments.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ");
-    let mut at = 0;
-    while let Some(field) = arguments.get(at) {
-        let text = field.text.as_str();
-        match text {
-            "-F" | "-v" | "--field-separator" | "--assign" => at += 1,
-            "--" => {
-                at += 1;
-                break;
-            }
-            text if ["-F", "-v", "--field-separator=", "--assign="].iter().any(|known| text.starts_with(known)) => {}
-            "--posix" | "--traditional" | "--re-interval" | "--sandbox" | "-S" | "-P" | "--csv" | "-k" => {}
-            text if text.starts_with('-') && text.len() > 1 => {
-                judged.acts(text);
-                judged.code = Some(all());
-                if let Some(file) = text.strip_prefix("-f") {
-                    let glued = (!file.is_empty()).then(|| tail(field, file));
-                    judged.reads.extend(glued.or_else(|| arguments.get(at + 1).cloned()));
-                }
-                return judged;
-            }
-            _ => break,
+    let read = Arguments::read(arguments);
+    read.acting.iter().for_each(|word| judged.acts(word));
+    for program in &read.texts {
+        let mut found = Program::default();
+        found.read(&program.text);
+        if found.runs || found.writes {
+            judged.acts(&program.text);
+            judged.effect = Effect::Unknown;
+        } else if program.is_open() {
+            judged.may_act(&program.text);
+        } else if found.reads {
+            judged.unsure();
         }
-        at += 1;
+        judged.writes.extend(found.written.iter().map(|file| Field::literal(file)));
+        judged.reads.extend(found.read_files.iter().map(|file| Field::literal(file)));
     }
-    let Some(program) = arguments.get(at) else { return judged };
-    let mut found = Program::default();
-    found.read(&program.text);
-    if found.runs || found.writes {
-        judged.acts(&program.text);
-        judged.effect = Effect::Unknown;
-    } else if program.is_open() {
-        judged.may_act(&program.text);
-    } else if found.reads {
-        judged.unsure();
-    }
-    judged.writes.extend(found.written.iter().map(|file| Field::literal(file)));
-    judged.reads.extend(found.read_files.iter().map(|file| Field::literal(file)));
-    judged.code = Some(program.text.clone());
     judged.knows_files = judged.effect == Effect::ChangesNothing;
-    let files = arguments.get(at + 1..).unwrap_or_default().iter().filter(|field| !field.text.contains('='));
-    judged.reads.extend(files.cloned());
+    let texts: Vec<&str> = read.texts.iter().map(|field| field.text.as_str()).collect();
+    judged.code = if read.acting.is_empty() { (!texts.is_empty()).then(|| texts.join("\n")) } else { Some(all()) };
+    judged.reads.extend(read.loaded);
+    judged.writes.extend(read.written);
+    if read.is_in_place {
+        judged.writes.extend(read.files.iter().map(|field| (*field).clone()));
+    }
+    judged.reads.extend(read.files.into_iter().cloned());
     judged
 }
 
-/// The program text among these arguments, where it is not in a file.
-pub(crate) fn program(arguments: &[Field]) -> Option<&Field> {
-    let mut at = 0;
-    while let Some(field) = arguments.get(at) {
-        match field.text.as_str() {
-            "--" => return arguments.get(at + 1),
-            "-F" | "-v" | "--field-separator" | "--assign" => at += 2,
-            text if text.starts_with("-f") || text.starts_with("--file") => return None,
-            text if text.starts_with('-') && text.len() > 1 => at += 1,
-            _ => return Some(field),
-        }
-    }
-    None
+/// Whether a program text among these arguments is known only when it runs.
+pub(crate) fn has_open_program(arguments: &[Field]) -> bool {
+    Arguments::read(arguments).texts.iter().any(Field::is_open)
 }
 
 /// What a program text does.

@@ -17,22 +17,101 @@ const NAMES: &str = "\
     _JAVA_OPTIONS JDK_JAVA_OPTIONS MAVEN_OPTS GRADLE_OPTS RUSTC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER RUSTDOC CARGO \
     CARGO_HOME RUSTUP_HOME RUSTUP_TOOLCHAIN MAKEFLAGS MAKEFILES CC CXX LD AR GOFLAGS GOROOT TAR_OPTIONS ZDOTDIR INPUTRC \
     TMOUT EXECIGNORE BASH_LOADABLES_PATH BASH_COMPAT POSIXLY_CORRECT COMSPEC VIMINIT EXINIT OPENSSL_CONF \
-    OPENSSL_MODULES CURL_HOME WGETRC HOSTALIASES GREP_OPTIONS GREP_COLORS_ LOCPATH NLSPATH TERMINFO TERMCAP";
+    RUSTFLAGS RUSTDOCFLAGS CARGO_ENCODED_RUSTFLAGS CFLAGS CXXFLAGS CPPFLAGS LDFLAGS OPENSSL_MODULES CURL_HOME WGETRC HOSTALIASES GREP_OPTIONS GREP_COLORS_ LOCPATH NLSPATH TERMINFO TERMCAP";
+
+/// Names that begin or end like these, and steer nothing: how much is printed, how often is tried, who a commit is by.
+const PLAIN: &str = "\
+    NODE_ENV NODE_NO_WARNINGS NODE_DISABLE_COLORS NODE_DEBUG NODE_PENDING_DEPRECATION PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE \
+    PYTHONHASHSEED PYTHONIOENCODING PYTHONUTF8 PYTHONFAULTHANDLER PYTHONDEVMODE PYTHONTRACEMALLOC PYTHONASYNCIODEBUG \
+    PYTHONOPTIMIZE PYTHONNOUSERSITE PYTHONSAFEPATH PYTHONCOERCECLOCALE PYTHONPROFILEIMPORTTIME PYTHONVERBOSE PYTHON_COLORS \
+    PYTHON_GIL PYTHON_JIT PYTHON_CPU_COUNT CARGO_TARGET_DIR PIP_NO_CACHE_DIR PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT \
+    PIP_QUIET PIP_PROGRESS_BAR PIP_ROOT_USER_ACTION PIP_CACHE_DIR PIP_DEFAULT_TIMEOUT PIP_BREAK_SYSTEM_PACKAGES UV_CACHE_DIR \
+    UV_NO_PROGRESS UV_OFFLINE UV_LINK_MODE UV_NO_SYNC UV_FROZEN UV_LOCKED UV_SYSTEM_PYTHON UV_NO_CACHE UV_COMPILE_BYTECODE \
+    DOCKER_BUILDKIT DOCKER_CLI_HINTS DOCKER_DEFAULT_PLATFORM BUNDLE_JOBS BUNDLE_WITHOUT BUNDLE_FROZEN BUNDLE_RETRY \
+    BUNDLE_DEPLOYMENT MALLOC_CHECK_ MALLOC_PERTURB_ MALLOC_ARENA_MAX GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE \
+    GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_DATE GIT_TERMINAL_PROMPT GIT_OPTIONAL_LOCKS GIT_MERGE_AUTOEDIT";
+/// The same behind `npm_config_`.
+const PLAIN_OF_NPM: &str = "\
+    yes loglevel cache audit fund progress color update_notifier offline prefer_offline production engine_strict save legacy_peer_deps";
+/// Programs that compile, link, or keep what was compiled.
+const COMPILERS: &str = "cc c++ gcc g++ clang clang++ tcc ccache sccache ar gcc-ar llvm-ar ld lld ld.lld mold gold";
+/// Shells that a system brings.
+const SHELLS: &str = "/bin/sh /bin/bash /usr/bin/bash /usr/bin/sh /bin/zsh /usr/bin/zsh /bin/dash /usr/bin/dash";
+/// Options for Node that load and run nothing, or their beginnings.
+const OF_NODE: &str = "\
+    --max-old-space-size= --max-semi-space-size= --stack-size= --no-warnings --trace-warnings --trace-deprecation \
+    --no-deprecation --experimental-vm-modules --enable-source-maps --unhandled-rejections= --openssl-legacy-provider \
+    --stack-trace-limit= --dns-result-order=";
+/// Options for compilers that load and run nothing, or their beginnings.
+const OF_COMPILERS: &str = "-O -g -W -D -I -U -std= -m -pthread -pipe -ansi -pedantic -w -l";
+/// Options for Rust's compiler that do.
+const ACTING_FOR_RUST: &str =
+    "link plugin backend llvm-args sysroot extern emit out-dir save-temps profile -Z -L -l -o @";
+/// Options for Go that load and run nothing, or their beginnings.
+const OF_GO: &str = "-mod= -race -v -x -count= -tags= -buildvcs= -trimpath -p= -short -cover";
+/// Options for Java that do not, or their beginnings.
+const OF_JAVA: &str =
+    "-Xmx -Xms -Xss -XX:+Use -XX:MaxMetaspaceSize= -XX:ActiveProcessorCount= -Dfile.encoding= -ea -server";
+
+fn has(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|known| known == word)
+}
 
 /// Whether a variable of this name decides which programs run, what they load, which commands they start, or which files bash itself
 /// opens.
 pub(crate) fn steers(name: &str) -> bool {
-    NAMES.split_whitespace().any(|known| known == name)
-        || BEGINNINGS.split_whitespace().any(|begin| name.starts_with(begin))
-        || ENDS.split_whitespace().any(|end| name.ends_with(end))
+    let of_npm = name.strip_prefix("npm_config_").or_else(|| name.strip_prefix("NPM_CONFIG_"));
+    let is_plain = has(PLAIN, name) || of_npm.is_some_and(|name| has(PLAIN_OF_NPM, &name.to_lowercase()));
+    !is_plain
+        && (has(NAMES, name)
+            || BEGINNINGS.split_whitespace().any(|begin| name.starts_with(begin))
+            || ENDS.split_whitespace().any(|end| name.ends_with(end)))
 }
 
 /// Whether a value takes away what the variable of this name does.
 pub(crate) fn disarms(name: &str, value: &str) -> bool {
+    let words = || value.split_whitespace();
+    let begins = |list: &str, word: &str| list.split_whitespace().any(|known| word.starts_with(known));
     match name {
         "HISTFILE" => matches!(value, "" | "/dev/null"),
+        "CC" | "CXX" | "LD" | "AR" | "RUSTC_WRAPPER" | "RUSTC_WORKSPACE_WRAPPER" => {
+            let plain =
+                |word: &str| has(COMPILERS, word.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('-'));
+            words().all(plain)
+        }
+        "SHELL" => has(SHELLS, value),
+        "NODE_OPTIONS" => words().all(|word| begins(OF_NODE, word)),
+        "CFLAGS" | "CXXFLAGS" | "CPPFLAGS" | "LDFLAGS" => {
+            words().all(|word| begins(OF_COMPILERS, word) && !word.starts_with("-Wl,") && !word.starts_with("-wr"))
+        }
+        "RUSTFLAGS" | "RUSTDOCFLAGS" | "CARGO_ENCODED_RUSTFLAGS" | "CARGO_BUILD_RUSTFLAGS" => {
+            !ACTING_FOR_RUST.split_whitespace().any(|acting| value.contains(acting))
+        }
+        "RUSTUP_TOOLCHAIN" => value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')),
+        "GOFLAGS" => words().all(|word| begins(OF_GO, word)),
+        "MAVEN_OPTS" | "GRADLE_OPTS" | "JAVA_TOOL_OPTIONS" | "JAVA_OPTS" | "_JAVA_OPTIONS" => {
+            words().all(|word| begins(OF_JAVA, word))
+        }
+        "MAKEFLAGS" => words().all(|word| {
+            let jobs = word.trim_start_matches('-').strip_prefix('j');
+            jobs.is_some_and(|count| count.bytes().all(|byte| byte.is_ascii_digit()))
+                || matches!(word, "-s" | "-k" | "--no-print-directory" | "-w")
+        }),
+        "LESS" => {
+            value.chars().all(|c| c.is_ascii_alphabetic() || c == '-')
+                && !value.contains(['k', 'o', 'O', 'p', 't', 'T'])
+        }
+        "BROWSER" => matches!(value, "" | "none" | "true" | ":" | "echo" | "/bin/true" | "/usr/bin/true"),
+        _ if name.ends_with("EDITOR") || name == "VISUAL" => {
+            matches!(value, "" | "true" | ":" | "cat" | "/bin/true" | "/usr/bin/true")
+        }
         _ => name.ends_with("PAGER") && matches!(value, "" | "cat"),
     }
+}
+
+/// Whether a variable in front of a command counts for that command alone and does no more there than its name says: `IFS= read`.
+pub(crate) fn is_of_builtin(name: &str, program: Option<&str>) -> bool {
+    name == "IFS" && matches!(program, Some("read" | "mapfile" | "readarray"))
 }
 
 /// Builtins that give variables values or take them away, with the grammar of their options, and the letter of the one whose value is a

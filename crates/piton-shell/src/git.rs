@@ -24,7 +24,7 @@ const LOOK: Grammar = Grammar {
 /// What writes a file or runs a program in commands that else only look.
 const LOOK_ACTS: Grammar = Grammar {
     short: "O:",
-    long: "output= output-directory= ext-diff textconv open-files-in-pager? exec= extcmd= upload-pack= receive-pack= template= config= smtp-server= sendmail-cmd= to-cmd= cc-cmd= header-cmd= reference-transaction contents= filters batch batch-command access-hook= file= separate-git-dir= prefix-cmd=",
+    long: "output= output-directory= ext-diff textconv open-files-in-pager? exec= extcmd= upload-pack= receive-pack= template= config= smtp-server= sendmail-cmd= to-cmd= cc-cmd= header-cmd= reference-transaction contents= filters batch batch-command access-hook= file= separate-git-dir= prefix-cmd= export-marks=",
 };
 
 /// Subcommands that only look, whatever operands they have.
@@ -224,11 +224,31 @@ fn subcommand_of(name: &str, rest: &[Field], judged: &mut Judged) {
             .filter_map(|field| host(&field.text))
             .map(|host| host.split(':').next().unwrap_or_default().to_string()),
     );
+    own_options(name, &options, &operands, judged);
     // `ext::` runs a program.
     for field in operands.iter().filter(|field| field.text.contains("::")) {
         if matches!(name, "clone" | "fetch" | "pull" | "push" | "ls-remote" | "remote" | "submodule") {
             judged.acts(&field.text);
         }
+    }
+}
+
+/// What some subcommands do by options that are harmless in others.
+fn own_options(name: &str, options: &[&str], operands: &[&Field], judged: &mut Judged) {
+    let has = |wanted: &[&str]| options.iter().any(|option| wanted.contains(option));
+    let all = || operands.iter().map(|field| (*field).clone());
+    match name {
+        // It starts a browser, which the configuration may name.
+        "help" => {
+            let web = |option: &&&str| has_letter(option, &['w']) || option.starts_with("--w");
+            options.iter().filter(web).for_each(|option| judged.acts(option));
+        }
+        "interpret-trailers" if options.iter().any(|option| option.starts_with("--in")) => {
+            judged.acts("--in-place");
+            judged.writes.extend(all());
+        }
+        "merge-file" if !has(&["-p", "--stdout"]) => judged.writes.extend(all().take(1)),
+        _ => {}
     }
 }
 
@@ -246,7 +266,10 @@ fn paths(name: &str, operands: &[&Field], behind: usize, judged: &mut Judged) {
         !range
             && !text.contains(':')
             && (text.contains(['/', '.'])
-                || matches!(name, "add" | "rm" | "mv" | "clean" | "hash-object" | "apply" | "am" | "stage" | "restore"))
+                || matches!(
+                    name,
+                    "add" | "rm" | "mv" | "clean" | "merge-file" | "hash-object" | "apply" | "am" | "stage" | "restore"
+                ))
     };
     // `HEAD:file`, `:0:file`.
     let stored = front.iter().filter_map(|field| {

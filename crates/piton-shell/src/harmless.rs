@@ -134,10 +134,10 @@ const PROGRAMS: &[Program] = &[
         PatternThenReads,
     ),
     mixed(
-        "ag ack",
+        "ag ack ugrep ug",
         "acDfgGilLnoQsSuUvwzA:B:C:m:",
         "nocolor color nogroup group nobreak noheading ignore= hidden depth= literal stats count",
-        ("", "pager= files-from= ackrc= env"),
+        ("", "pager= files-from= ackrc= env filter= view? save-config? config? hexdump?"),
         PatternThenReads,
     ),
     mixed(
@@ -299,7 +299,7 @@ const PROGRAMS: &[Program] = &[
         ReadsThenWrite,
     ),
     acting(
-        "ping ping6 nslookup host dig whois traceroute nc ncat netcat telnet mtr ftp sftp",
+        "ping ping6 nslookup host dig whois traceroute nc ncat netcat telnet mtr ftp",
         "c:i:w:W:t:s:I:p:nq46vuzlkN",
         "",
         Hosts,
@@ -332,7 +332,7 @@ const ORDINARY: &str = "\
 
 /// Programs that take commands in options, in files of settings given as words, or behind a subcommand of their own.
 const TAKE_COMMANDS: &str = "\
-    tar bsdtar rsync ssh scp sftp tmux screen man less more zip duckdb watchexec nodemon gum fzf sk xterm gnome-terminal konsole expect gdb make gmake cmake ninja just task \
+    tar bsdtar rsync ssh scp sftp tmux screen man less more zip duckdb watchexec nodemon gum fzf sk xterm gnome-terminal konsole expect gdb lldb make gmake cmake ninja just task \
     nix-shell vim vi nvim emacs sqlite3 psql mysql ftp telnet nc ncat socat mail mutt ansible vagrant docker podman kubectl openssl \
     dpkg rpm systemd-run batch hyperfine inotifywait fswatch lftp vipe nmap tcpdump logrotate run-parts start-stop-daemon xvfb-run";
 

@@ -166,8 +166,11 @@ impl<'p> Judge<'p> {
             adds: false,
             listed: self.lists_into(simple),
         };
+        let program = simple.words.first().and_then(Word::bare);
         for assignment in &simple.assignments {
-            self.assigned(&assignment.name, assignment.value.literal().as_deref(), &context);
+            if !environment::is_of_builtin(&assignment.name, program) {
+                self.assigned(&assignment.name, assignment.value.literal().as_deref(), &context);
+            }
         }
         self.referred(simple, found, &context);
         let mut judged = Judged::of(Effect::ChangesNothing);

@@ -134,7 +134,7 @@ pub(crate) fn takes_code(name: &str) -> bool {
 
 /// Whether the program text of `awk` may be anything.
 pub(crate) fn open_program(name: &str, arguments: &[Field]) -> bool {
-    AWKS.contains(&name) && awk::program(arguments).is_some_and(Field::is_open)
+    AWKS.contains(&name) && awk::has_open_program(arguments)
 }
 
 fn starts(text: &str, flag: &str) -> bool {
@@ -354,6 +354,12 @@ fn fetch(name: &str, arguments: &[Field]) -> Judged {
         if let Some(path) = sent.filter(|path| !path.is_empty() && !text.contains("://")) {
             judged.reads.push(tail(field, path.split(';').next().unwrap_or(path)));
             judged.risky.push(text.to_string());
+        }
+        // `-w '%output{file}'` writes what it prints to a file.
+        if let Some((_, file)) = text.split_once("%output{").filter(|_| name == "curl") {
+            judged.acts(text);
+            let file = file.split('}').next().unwrap_or_default().trim_start_matches(">>");
+            judged.writes.push(tail(field, file));
         }
         // Settings, of which it prints what it does not understand.
         let glued = text.strip_prefix("-K").or_else(|| text.strip_prefix("--config="));

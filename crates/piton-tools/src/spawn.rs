@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -60,6 +60,21 @@ pub struct Confined {
     pub by: RunnerCommand,
     /// The hosts that are open to it: some exactly where its reach has a proxy.
     pub egress: Option<Arc<Egress>>,
+}
+
+impl Confinement {
+    /// The same, in which this folder can be changed, too.
+    #[must_use]
+    pub fn keeping(self, folder: &Path) -> Self {
+        match self {
+            Self::User | Self::Model => self,
+            Self::Sandbox(confined) => {
+                let mut confined = Arc::unwrap_or_clone(confined);
+                confined.reach.keep.push(folder.to_path_buf());
+                Self::Sandbox(Arc::new(confined))
+            }
+        }
+    }
 }
 
 /// How to start a program of ours that makes sandboxes and runs commands: this program, these arguments, and then what it is

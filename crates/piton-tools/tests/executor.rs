@@ -34,6 +34,7 @@ impl Stage for InSandbox {
             private: self.folder().join("private"),
             path: Vec::new(),
             read: Vec::new(),
+            keep: Vec::new(),
             hidden: Vec::new(),
             carried: Vec::new(),
             approved: Vec::new(),

@@ -402,6 +402,9 @@ pub(super) async fn close_at_last(id: Option<SessionId>, open: Option<Open<'_>>,
                     if let Event::TaskEnded { task, outcome } = &record.event {
                         let line = format!("{}\n", over(task, outcome, "ended with the session"));
                         print::write_stderr(&view::clean(&line));
+                        for said in outcome.undone() {
+                            print::write_stderr(&view::clean(&format!("sandbox: {said}\n")));
+                        }
                     }
                 }
                 _ => {}

@@ -14,7 +14,7 @@ use piton_core::ids::SessionId;
 use piton_core::permission::{Action, Ask, Grant, PermissionMode, Rule, Rules, Voice};
 use piton_core::secrets::Firewall;
 use piton_core::turn::State;
-use piton_engine::assemble::{self, Wishes, claude, environment, sources};
+use piton_engine::assemble::{self, Wishes, environment, foreign, sources};
 use piton_engine::control::{Connection, Incoming};
 use piton_engine::engine::Engine;
 use piton_engine::standing::Standing;
@@ -106,7 +106,7 @@ fn rules(around: &Surroundings, as_json: bool) -> Result<bool> {
     }
     let (mut theirs, mut notices) = (Rules::default(), Vec::new());
     let workspace = around.workspace(None)?;
-    claude::add_to(&mut theirs, &layered.config, &around.machine, &workspace, &mut notices);
+    foreign::add_to(&mut theirs, &layered.config, &around.machine, &workspace, &mut notices);
     has_rules |= !theirs.is_empty();
     for rule in theirs.0 {
         let from = view::clean(rule.layer.as_deref().unwrap_or_default());
@@ -150,7 +150,7 @@ fn check(
     if let Err(told) = standing.add_to(&mut policy.permission, &workspace) {
         view::write_stderr(&format!("note: {}\n", view::clean(&told)));
     }
-    claude::add_to(&mut policy.permission, &config, &around.machine, &workspace, &mut notices);
+    foreign::add_to(&mut policy.permission, &config, &around.machine, &workspace, &mut notices);
     print::notices(&notices);
     let command = match command {
         [one] => one.clone(),

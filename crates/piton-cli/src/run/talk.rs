@@ -134,6 +134,7 @@ async fn here(session: Handle, talk: &mut Conversation) -> Result<Over> {
                 if let Event::TaskEnded { task, outcome } = &record.event {
                     let line = over(task, outcome, "ended with the session");
                     talk.shown.note(&view::first_line(&line));
+                    outcome.undone().for_each(|said| talk.shown.note(&format!("sandbox: {said}")));
                 }
             }
             _ => {}

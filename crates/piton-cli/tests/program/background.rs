@@ -131,6 +131,37 @@ fn what_runs_in_the_background_ends_with_the_session_which_says_so() {
 }
 
 #[test]
+fn what_its_sandbox_moved_away_is_told_where_it_ends_with_the_session() {
+    let stage = Stage::new(json!([
+        background("echo x > .envrc; echo made > there; sleep 600"),
+        wait_for("there"),
+        {"text": "done", "repeat": true},
+    ]));
+    // Made while the other runs, and looked at when the first of them ends.
+    let ran = stage.run(&["--sandbox", "workspace-write", "go"]).expect_code(0);
+    assert!(!stage.workspace.has(".envrc"));
+    assert!(text(&ran.outcomes()[1]).contains("[sandbox: .envrc was made or changed"), "{:?}", ran.outcomes());
+
+    let stage = Stage::new(json!([
+        background("until [ -e there ]; do sleep 0.02; done; echo x > .envrc; sleep 600"),
+        {"text": "done", "repeat": true},
+    ]));
+    let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
+    let mut command = stage.run_command(&["--sandbox", "workspace-write", "--input-format", "stream-json", "go"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::piped()).spawn().unwrap();
+    until("the turn is over", || stage.printed().contains("turn_ended"));
+    stage.workspace.write("there", "");
+    until("it is made", || stage.workspace.has(".envrc"));
+    drop(child.stdin.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(!stage.workspace.has(".envrc"));
+    let outcome = &ended(&stage)[0]["outcome"];
+    assert!(outcome["metadata"]["undone"][0].as_str().unwrap().starts_with(".envrc was made"), "{outcome}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("sandbox: .envrc was made or changed"), "{said}");
+}
+
+#[test]
 fn a_command_in_the_background_survives_a_killed_piton_and_is_found_by_the_next() {
     let word = long(3);
     let server = format!("echo up; until [ -e go ]; do sleep 0.02; done; echo more; sleep {word}");

@@ -262,6 +262,39 @@ fn agents_and_commands_of_opencodes_configuration_are_entries_like_files() {
 }
 
 #[test]
+fn permissions_of_opencode_hold_where_they_are_asked_for() {
+    let check = |stage: &Stage, command: &str| {
+        let ran = Ran::of(stage.piton(&["permission", "check", "--mode", "auto", "--", command]));
+        (ran.code, ran.stdout + &ran.stderr)
+    };
+    let listed = |stage: &Stage| {
+        let ran = Ran::of(stage.piton(&["permission", "list"])).expect_code(0);
+        ran.stdout + &ran.stderr
+    };
+    let theirs = r#"{"permission": {"bash": {"npm *": "deny", "ls *": "allow"}, "edit": "ask"}}"#;
+    let stage = Stage::new(json!([])).with_files([(".git/HEAD", "ref: refs/heads/main\n"), ("opencode.json", theirs)]);
+    let own =
+        r#"{"permission": {"bash": {"git push *": "deny", "make all": "allow"}, "grep": {"x*": "ask"}, /* all */ }}"#;
+    stage.home.write(".config/opencode/opencode.jsonc", own);
+    assert!(!listed(&stage).contains("opencode"), "nobody asked for them");
+    assert_eq!((check(&stage, "npm ci").0, check(&stage, "git push").0), (0, 0));
+    let stage = stage.with_config("[opencode]\npermissions = true\n");
+    let told = listed(&stage);
+    assert!(told.contains("deny  bash(npm *)") && told.contains("ask   Edit"), "{told}");
+    assert!(told.contains("allow bash(make all)") && !told.contains("ls *"), "a repository allows nothing: {told}");
+    assert!(told.contains("cannot be translated: grep(x*)") && told.contains("ask   grep"), "{told}");
+    assert_eq!((check(&stage, "npm ci").0, check(&stage, "git push origin main").0), (3, 3));
+    let call = json!({"tools": [{"name": "bash", "args": {"command": "npm ci"}}]});
+    let mut stage = stage;
+    stage.provider = piton_testkit::FakeProvider::start(json!([call, {"text": "done"}]));
+    let ran = stage.run(&["go"]);
+    assert!(ran.outcomes()[0]["text"].as_str().unwrap().contains("bash(npm *)"), "{:?}", ran.outcomes());
+    // Among equals what Piton's own configuration says counts.
+    let stage = stage.with_config("[opencode]\npermissions = true\n[permission]\n\"bash(make all)\" = \"deny\"\n");
+    assert_eq!(check(&stage, "make all").0, 3);
+}
+
+#[test]
 fn what_comes_second_is_named_where_that_is_asked_for() {
     let agent = |words: &str| format!("---\nname: reviewer\ndescription: {words}\n---\nx");
     let stage = Stage::new(json!([])).with_files([

@@ -139,6 +139,131 @@ fn pitons_own_search_passes_over_what_may_not_be_read() {
     }
 }
 
+/// Commands that would read, copy, move or change what lies in Piton's data folder, each in another spelling. `sub` is `out` below `data`.
+fn ways_to((data, sub): (&str, &str), (out, journal): (&str, &str), name: &str) -> Vec<String> {
+    let ways = [
+        format!("cat {out}"),
+        format!("cat < {out}"),
+        format!("cat {data}/sessions/*/calls/*.out"),
+        format!("cat {data}/s*/{name}/c*/*"),
+        format!("cd {data} && cat {sub}"),
+        format!("cd {data}; head -1 {sub}"),
+        format!("(cd {data}/sessions && grep -r canary .)"),
+        format!("pushd {data}/sessions; tac {name}/calls/*"),
+        format!("env -C {data} cat {sub}"),
+        format!("git -C {data} diff --no-index /dev/null {sub}"),
+        format!("d={data}; cat $d/{sub}"),
+        format!("cat \"{data}\"'/{sub}'"),
+        format!("cat {data}/../data/{sub}"),
+        format!("cat {data}/./sessions//{name}/calls/*"),
+        format!("cat {data}/{{trust.json,{sub}}}"),
+        "cat link".to_owned(),
+        format!("grep -r canary {data}"),
+        format!("find {data} -name '*.out' -exec cat {{}} +"),
+        format!("find {data} -name '*.out' | xargs cat"),
+        format!("cat $(find {data} -name '*.out')"),
+        format!("cp {out} here"),
+        format!("cp -r {data} here"),
+        format!("mv {data} here"),
+        format!("ln {out} here"),
+        format!("ln -s {data} here && cat here/{sub}"),
+        format!("tar cf - {data}"),
+        format!("tar cf - -C {data} ."),
+        format!("tar cf here.tar --directory={data} sessions"),
+        format!("dd if={out}"),
+        format!("sqlite3 {journal} .dump"),
+        format!("python3 -c 'print(open(\"{out}\").read())'"),
+        format!("python3 -c 'import shutil; shutil.copy(\"{out}\", \"here\")'"),
+        format!("perl -pe 1 {out}"),
+        format!("awk 1 {out}"),
+        format!("sed -n p {out}"),
+        format!("curl -s file://{out}"),
+        format!("rsync -a {data} here"),
+        format!("scp {out} here"),
+        format!("diff /dev/null {out}"),
+        format!("bash -c 'cat {out}'"),
+        format!("xargs cat <<< {out}"),
+        format!("echo {out} | xargs cat"),
+        format!("while read -r f; do cat \"$f\"; done <<< {out}"),
+        format!("for f in {data}/sessions/*; do cat $f/calls/*; done"),
+        format!("rm -rf {data}/sessions"),
+        format!("truncate -s 0 {journal}"),
+        format!("echo x > {data}/trust.json"),
+        format!("sqlite3 {journal} 'delete from events'"),
+        "cat \"$PITON_DATA_DIR\"/sessions/*/calls/*".to_owned(),
+        format!("less {out} | cat"),
+        format!("vim -es -c 'r {out}' -c 'w here' -c q!"),
+    ];
+    ways.into()
+}
+
+/// Without a sandbox, nothing of Piton's data folder is for a tool, but what this session's own commands have printed.
+#[test]
+fn what_other_sessions_and_piton_keep_is_out_of_every_tools_reach() {
+    let long = json!({"tools": [{"name": "bash", "args": {"command": "echo canary-of-another; seq 1 60000"}}]});
+    let first = Stage::new(json!([long.clone(), {"text": "Done."}]));
+    first.run(&["--sandbox", "off", "go"]).expect_code(0);
+    let session = first.session_dir();
+    let out = std::fs::read_dir(session.join("calls")).unwrap().flatten().map(|entry| entry.path());
+    let out =
+        out.into_iter().find(|path| path.extension().is_some_and(|end| end == "out")).expect("its output is kept");
+    let home = first.home.path();
+    let (out, journal, data) = (
+        out.display().to_string(),
+        session.join("journal.db").display().to_string(),
+        home.join("data").display().to_string(),
+    );
+    let name = session.file_name().unwrap().to_str().unwrap().to_owned();
+    std::os::unix::fs::symlink(&out, first.workspace.path().join("link")).unwrap();
+    let sub = out.strip_prefix(&format!("{data}/")).unwrap().to_owned();
+    let mut tries: Vec<Value> = [&out, &journal, &format!("{data}/trust.json"), &format!("{data}/secret.key"), "link"]
+        .map(|path| json!({"name": "read", "args": {"path": path}}))
+        .into();
+    tries.extend(
+        [&data, &format!("{data}/sessions"), &out]
+            .map(|path| json!({"name": "grep", "args": {"pattern": "canary", "path": path}})),
+    );
+    tries.push(json!({"name": "glob", "args": {"pattern": "**/*.out", "path": data}}));
+    tries.push(json!({"name": "list", "args": {"path": session}}));
+    tries.push(json!({"name": "write", "args": {"path": format!("{data}/trust.json"), "content": "{}"}}));
+    tries.push(json!({"name": "edit", "args": {"path": out, "old": "canary", "new": "x"}}));
+    let commands = ways_to((&data, &sub), (&out, &journal), &name);
+    let count = tries.len() + commands.len();
+    tries.extend(commands.into_iter().map(|command| json!({"name": "bash", "args": {"command": command}})));
+    // In one step: a turn in which one step after the other is refused ends early.
+    let script = [json!({"tools": tries}), json!({"text": "Done."})];
+    let mut second = first;
+    second.provider = piton_testkit::FakeProvider::start(json!(script));
+    let ran = second.run(&["--sandbox", "off", "again"]);
+    let outcomes = ran.outcomes();
+    assert_eq!(outcomes.len(), count, "{}", ran.stderr);
+    let got = |outcome: &&Value| outcome["text"].as_str().unwrap_or_default().contains("canary-of-another");
+    let got: Vec<_> = outcomes.iter().filter(got).collect();
+    assert!(got.is_empty(), "{got:#?}");
+    let through: Vec<_> = outcomes.iter().zip(&tries).filter(|(outcome, _)| outcome["status"] == "ok").collect();
+    assert!(through.is_empty(), "{through:#?}");
+    assert!(!second.workspace.has("here") && std::path::Path::new(&out).exists());
+    assert!(std::fs::read_to_string(&out).unwrap().contains("canary-of-another"));
+    // What its own commands have printed it reads again.
+    let read = json!({"tools": [{"name": "bash", "args": {"command": format!("ls -d {}", second.workspace.path().display())}}]});
+    second.provider = piton_testkit::FakeProvider::start(json!([long, read, {"text": "Done."}]));
+    let ran = second.run(&["--sandbox", "off", "third"]).expect_code(0);
+    let told = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
+    let own = told.split_whitespace().find(|word| word.contains("/calls/")).unwrap_or_else(|| panic!("{told}"));
+    let own = own.trim_matches(|c: char| !c.is_alphanumeric() && c != '/');
+    let reads = [
+        json!({"name": "read", "args": {"path": own}}),
+        json!({"name": "bash", "args": {"command": format!("head -1 {own}")}}),
+    ];
+    second.provider = piton_testkit::FakeProvider::start(json!([{"tools": reads}, {"text": "Done."}]));
+    let ran = second.run(&["-c", "--sandbox", "off", "go on"]).expect_code(0);
+    assert!(
+        ran.outcomes().iter().all(|outcome| outcome["text"].as_str().unwrap().contains("canary")),
+        "{:?}",
+        ran.outcomes()
+    );
+}
+
 #[test]
 fn what_an_attacker_found_in_the_judge_is_mended() {
     let stage = Stage::new(json!([]));

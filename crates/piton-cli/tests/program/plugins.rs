@@ -276,6 +276,32 @@ fn plugins_that_a_repository_enables_are_named_until_they_are_trusted_and_never_
     assert!(!ran.stderr.contains("plugin"), "{}", ran.stderr);
 }
 
+#[test]
+fn in_the_sandbox_a_repositorys_plugin_keeps_its_own_data_and_nobody_elses() {
+    let stage = repository(answers()).with_config("[claude]\nhooks = true\n");
+    // What a plugin of the user's with its name has kept, which hooks outside of the sandbox may run.
+    stage.home.write("data/plugins/data/tools/kept", "the user's");
+    let hooks = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command":
+        "echo data > \"$CLAUDE_PLUGIN_DATA/kept\" && echo \"$CLAUDE_PLUGIN_DATA\" > where; \
+         echo x > \"$CLAUDE_PLUGIN_DATA/../beside\" 2> /dev/null; \
+         cat \"$HOME/data/plugins/data/tools/kept\" 2> /dev/null || echo hidden > theirs"}]}]}});
+    stage.workspace.write("market/plugins/tools/hooks/hooks.json", hooks.to_string());
+    let ran = stage.run(&["--trust", "--sandbox", "workspace-write", "go"]).expect_code(0);
+    assert_eq!(ran.outcomes()[0]["status"], "ok", "{}", ran.stdout);
+    let data = stage.workspace.read("where");
+    let data = Path::new(data.trim());
+    assert_eq!(std::fs::read_to_string(data.join("kept")).unwrap(), "data\n");
+    assert!(data.starts_with(stage.home.path().join("data/plugins/of-repositories")), "{}", data.display());
+    // What lies around that folder in the sandbox is the session's own.
+    assert!(stage.workspace.has("theirs"), "{}", ran.stdout);
+    assert!(!data.parent().unwrap().join("beside").exists());
+    assert_eq!(stage.home.read("data/plugins/data/tools/kept"), "the user's");
+    // What it has kept it finds again, and where nothing may be changed it changes nothing.
+    std::fs::write(data.join("kept"), "earlier\n").unwrap();
+    let ran = stage.run(&["--trust", "--sandbox", "read-only", "go"]);
+    assert_eq!(std::fs::read_to_string(data.join("kept")).unwrap(), "earlier\n", "{}", ran.stdout);
+}
+
 /// A server of the plugin, which keeps a log.
 fn with_server(stage: &Stage, write: impl Fn(&str, &str)) {
     let log = stage.workspace.path().join("log");

@@ -86,19 +86,20 @@ fn git_works_where_the_workspace_is_a_folder_of_a_repository() {
         ("bash", json!({"command": work})),
         ("bash", json!({"command": "git config core.fsmonitor x"})),
         ("write", json!({"path": "../.git/hooks/post-commit", "content": "x"})),
+        ("bash", json!({"command": "cat ../.env ../other/.env ../tracked.env ../kept/.env; git -C .. status --short"})),
+        ("read", json!({"path": "../other/.env"})),
     ]);
     let root = stage.workspace.path();
     stage.workspace.write("sub/a", "a\n");
-    let git = |args: &[&str]| {
-        let mut git = std::process::Command::new("git");
-        git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(args).current_dir(&root).env("HOME", "/nowhere");
-        let output = git.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
+    stage.workspace.write("kept/.env", "TRACKED=yes\n");
+    stage.workspace.write("tracked.env", "no secret by its name\n");
+    let git = |args: &[&str]| git(&root, args);
     git(&["init", "-q", "."]);
     git(&["add", "."]);
     git(&["commit", "-qm", "first"]);
+    for path in [".env", "other/.env"] {
+        stage.workspace.write(path, "WORD=of-the-neighbour\n");
+    }
     stage.home.write(".gitconfig", "[user]\n\tname = a\n\temail = a@b\n");
     let mut run = stage.run_command(&["--sandbox", "workspace-write", "go"]);
     run.current_dir(root.join("sub"));
@@ -109,6 +110,85 @@ fn git_works_where_the_workspace_is_a_folder_of_a_repository() {
     assert_eq!((&outcomes[1]["status"], &outcomes[2]["status"]), (&json!("failed"), &json!("failed")), "{outcomes:?}");
     assert_eq!(git(&["log", "-1", "--format=%s"]), "mine\n");
     assert!(!root.join(".git/hooks/post-commit").exists());
+    let (shown, read) = (text(&outcomes[3]), &outcomes[4]);
+    assert!(shown.contains("TRACKED=yes") && shown.contains("no secret by its name"), "{shown}");
+    assert!(!shown.contains("of-the-neighbour") && !shown.contains(" M "), "{shown}");
+    assert!(!text(read).contains("of-the-neighbour"), "{read}");
+    assert!(git(&["status", "--short"]).lines().all(|line| line.starts_with("??")));
+}
+
+/// Makes what a test needs of git, outside of any sandbox.
+fn git(folder: &std::path::Path, args: &[&str]) -> String {
+    let settings = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"];
+    let mut git = std::process::Command::new("git");
+    git.args(settings).args(args).current_dir(folder).env("HOME", "/nowhere");
+    let output = git.output().unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn git_works_where_the_workspace_is_a_submodule_of_a_linked_worktree() {
+    let work = "git status --short && echo b > b && git add b && git commit -qm mine && git log --oneline";
+    let stage = calls([
+        ("bash", json!({"command": work})),
+        ("bash", json!({"command": "git config core.fsmonitor x"})),
+        ("bash", json!({"command": "echo x > \"$(git rev-parse --git-dir)/../../config\""})),
+    ]);
+    stage.home.write(".gitconfig", "[user]\n\tname = a\n\temail = a@b\n");
+    let root = stage.workspace.path();
+    for name in ["inner", "outer"] {
+        stage.workspace.write(format!("{name}/a"), "a\n");
+        let folder = root.join(name);
+        git(&folder, &["init", "-q", "."]);
+        git(&folder, &["add", "."]);
+        git(&folder, &["commit", "-qm", "first"]);
+    }
+    let outer = root.join("outer");
+    git(&outer, &["submodule", "--quiet", "add", root.join("inner").to_str().unwrap(), "sub"]);
+    git(&outer, &["commit", "-qm", "with a submodule"]);
+    git(&outer, &["worktree", "add", "-q", "../linked"]);
+    let linked = root.join("linked");
+    git(&linked, &["submodule", "--quiet", "update", "--init"]);
+    let mut run = stage.run_command(&["--sandbox", "workspace-write", "go"]);
+    run.current_dir(linked.join("sub"));
+    let ran = Ran::of(run);
+    let outcomes = ran.outcomes();
+    assert_eq!(outcomes[0]["status"], "ok", "{outcomes:?}");
+    assert!(text(&outcomes[0]).contains("mine"), "{outcomes:?}");
+    assert_eq!(outcomes[1]["status"], "failed", "{outcomes:?}");
+    assert!(!outer.join(".git/worktrees/linked/config").exists());
+    assert_eq!(git(&linked.join("sub"), &["log", "-1", "--format=%s"]), "mine\n");
+    // In the worktree itself what is configured of its submodules stays as it was.
+    git(&linked.join("sub"), &["config", "diff.external", "the user's own"]);
+    let stage = calls([("bash", json!({"command": "git -C sub config core.fsmonitor x; git -C sub status"}))]);
+    let mut run = stage.run_command(&["--sandbox", "workspace-write", "go"]);
+    run.current_dir(&linked);
+    let ran = Ran::of(run);
+    assert!(!ran.stdout.contains("moved away"), "{}", ran.stdout);
+    assert_eq!(git(&linked.join("sub"), &["config", "diff.external"]), "the user's own\n");
+    assert!(!git(&linked.join("sub"), &["config", "--list"]).contains("fsmonitor"));
+}
+
+#[test]
+fn bubblewrap_is_refused_by_its_version_and_an_unknown_backend_in_words() {
+    let old = |says: &str| {
+        let stage = Stage::new(json!([{"text": "done"}])).with_config("[sandbox]\nbackend = \"bwrap\"\n");
+        stage.home.write("bin/bwrap", format!("#!/bin/sh\necho {says}\n"));
+        let program = stage.home.path().join("bin/bwrap");
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let path = format!("{}:/usr/bin:/bin", stage.home.path().join("bin").display());
+        let mut run = stage.run_command(&["--sandbox", "workspace-write", "go"]);
+        run.env("PATH", path);
+        Ran::of(run).expect_code(12).stderr
+    };
+    let told = old("bubblewrap 0.8.0");
+    assert!(told.contains("bubblewrap 0.8.0 is older than 0.12.0") && told.contains("write \"auto\""), "{told}");
+    let told = old("bubblewrap 0.13.1");
+    assert!(told.contains("bubblewrap 0.13.1 is here, and Piton has no backend for it"), "{told}");
+    let stage = Stage::new(json!([{"text": "done"}])).with_config("[sandbox]\nbackend = \"docker\"\n");
+    let ran = stage.run(&["go"]).expect_code(1);
+    assert!(ran.stderr.contains("\"docker\" is no backend of the sandbox: expected one of \"auto\""), "{}", ran.stderr);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Assignments: what stands behind a name of a secret, in files of variables, JSON, YAML, TOML, addresses, options, XML.
 
 use super::Span;
-use super::classify::{is_dummy, is_strong};
+use super::classify::{is_dummy, is_place, is_strong};
 use super::names::{is_password_name, is_secret_name};
 
 /// Pieces of such names, of three or more letters.
@@ -166,11 +166,6 @@ fn is_secret(name: &str, value: &[u8], how: &Written, behind: &[u8]) -> bool {
                 || (is_strong(text) && text.len() >= 20 && !is_name(text))
         }
     }
-}
-
-/// A path or an address, whose password is found by itself.
-fn is_place(text: &str) -> bool {
-    text.starts_with('/') || text.starts_with("./") || text.starts_with("~/") || text.contains("://")
 }
 
 fn starts_like_title(text: &str) -> bool {

@@ -14,8 +14,7 @@ pub(super) fn is_strong(value: &str) -> bool {
         (count(u8::is_ascii_digit), count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase));
     let letters = capitals + small;
     let others = bytes.len() - digits - letters;
-    let is_place = value.starts_with('/') || value.starts_with("./") || value.starts_with('~') || value.contains("://");
-    if is_place {
+    if is_place(value) {
         return false;
     }
     match (digits, letters, others) {
@@ -26,6 +25,13 @@ pub(super) fn is_strong(value: &str) -> bool {
         (0, _, _) => bytes.len() >= 20 || (others >= 2 && !is_words(bytes)),
         (_, 0, _) => others >= 2 && bytes.len() >= 12 && !is_date(bytes),
     }
+}
+
+/// A path or an address, whose password is found by itself. Base64 may begin with a slash, too.
+pub(super) fn is_place(value: &str) -> bool {
+    let is_encoded = value.contains('+') || value.split('/').any(|part| part.len() >= 16 && is_random(part.as_bytes()));
+    let is_path = value.starts_with('/') && (value.contains('.') || !is_encoded);
+    is_path || value.starts_with("./") || value.starts_with("~/") || value.contains("://")
 }
 
 fn changes_of_case(bytes: &[u8]) -> usize {
@@ -50,6 +56,12 @@ pub(super) fn is_mixed(body: &[u8]) -> bool {
         || (digits >= 4 && small >= 2)
         || (body.ends_with(b"=") && capitals >= 2)
         || (digits >= 1 && capitals >= 3 && small >= 3)
+}
+
+/// Digits, capitals and small letters, as no name has them that only begins like a token.
+pub(super) fn is_random(body: &[u8]) -> bool {
+    let count = |fits: fn(&u8) -> bool| body.iter().filter(|byte| fits(byte)).count();
+    [u8::is_ascii_digit, u8::is_ascii_uppercase, u8::is_ascii_lowercase].into_iter().all(|kind| count(kind) >= 2)
 }
 
 /// Whether it may stand in base64.

@@ -1,132 +1,18 @@
 //! Shapes: what tokens of known providers look like, private keys, and secrets that what stands before them tells.
 
 use super::Span;
-use super::classify::{is_base64, is_dummy, is_mixed};
+use super::classify::{is_base64, is_dummy, is_mixed, is_random};
+use super::inner;
+use super::place::{begins_word, span};
+use super::tokens::{ANY, Alphabet, SHAPES, Shape};
 use std::sync::OnceLock;
-
-/// A token: so many characters of an alphabet behind a prefix.
-struct Shape {
-    name: &'static str,
-    prefix: &'static str,
-    alphabet: Alphabet,
-    /// How many characters follow.
-    least: usize,
-    most: usize,
-}
-
-#[derive(Clone, Copy)]
-enum Alphabet {
-    Alphanumeric,
-    /// And `-`, `_`.
-    Address,
-    /// And `-`, `_`, `.`.
-    Dotted,
-    Capitals,
-    Hex,
-    /// Base64 with its signs.
-    Base64,
-}
-
-const ANY: usize = 4_096;
-
-const fn shape(name: &'static str, prefix: &'static str, alphabet: Alphabet, least: usize, most: usize) -> Shape {
-    Shape { name, prefix, alphabet, least, most }
-}
-
-/// Listed in `docs/secrets.md`. A longer prefix stands before a shorter one.
-const SHAPES: &[Shape] = {
-    use Alphabet::{Address, Alphanumeric, Base64, Capitals, Dotted, Hex};
-    &[
-        shape("anthropic", "sk-ant-", Address, 16, ANY),
-        shape("openrouter", "sk-or-", Address, 16, ANY),
-        shape("openai", "sk-proj-", Address, 16, ANY),
-        shape("openai", "sk-svcacct-", Address, 16, ANY),
-        shape("openai", "sk-admin-", Address, 16, ANY),
-        shape("stripe", "sk_live_", Alphanumeric, 16, ANY),
-        shape("stripe", "sk_test_", Alphanumeric, 16, ANY),
-        shape("stripe", "rk_live_", Alphanumeric, 16, ANY),
-        shape("stripe", "rk_test_", Alphanumeric, 16, ANY),
-        shape("stripe", "whsec_", Base64, 16, ANY),
-        shape("github", "ghp_", Alphanumeric, 30, ANY),
-        shape("github", "gho_", Alphanumeric, 30, ANY),
-        shape("github", "ghu_", Alphanumeric, 30, ANY),
-        shape("github", "ghs_", Dotted, 30, ANY),
-        shape("github", "ghr_", Alphanumeric, 30, ANY),
-        shape("github", "github_pat_", Address, 30, ANY),
-        shape("gitlab", "glpat-", Dotted, 20, ANY),
-        shape("gitlab", "gldt-", Address, 20, ANY),
-        shape("gitlab", "glrt-", Dotted, 20, ANY),
-        shape("gitlab", "glptt-", Address, 20, ANY),
-        shape("gitlab", "glcbt-", Address, 20, ANY),
-        shape("gitlab", "glsoat-", Address, 20, ANY),
-        shape("bitbucket", "ATBB", Alphanumeric, 24, ANY),
-        shape("atlassian", "ATATT3", Base64, 50, ANY),
-        shape("aws", "AKIA", Capitals, 16, 16),
-        shape("aws", "ASIA", Capitals, 16, 16),
-        shape("google", "AIza", Address, 35, 35),
-        shape("google", "ya29.", Dotted, 20, ANY),
-        shape("google", "GOCSPX-", Address, 24, ANY),
-        shape("slack", "xoxa-", Address, 10, ANY),
-        shape("slack", "xoxb-", Address, 10, ANY),
-        shape("slack", "xoxe-", Address, 10, ANY),
-        shape("slack", "xoxe.", Dotted, 10, ANY),
-        shape("slack", "xoxp-", Address, 10, ANY),
-        shape("slack", "xoxr-", Address, 10, ANY),
-        shape("slack", "xoxs-", Address, 10, ANY),
-        shape("slack", "xapp-", Address, 20, ANY),
-        shape("huggingface", "hf_", Alphanumeric, 30, ANY),
-        shape("groq", "gsk_", Alphanumeric, 30, ANY),
-        shape("xai", "xai-", Alphanumeric, 30, ANY),
-        shape("nvidia", "nvapi-", Address, 30, ANY),
-        shape("replicate", "r8_", Alphanumeric, 30, ANY),
-        shape("perplexity", "pplx-", Alphanumeric, 30, ANY),
-        shape("tavily", "tvly-", Address, 20, ANY),
-        shape("cerebras", "csk-", Alphanumeric, 30, ANY),
-        shape("npm", "npm_", Alphanumeric, 36, ANY),
-        shape("pypi", "pypi-", Address, 40, ANY),
-        shape("rubygems", "rubygems_", Hex, 48, ANY),
-        shape("docker", "dckr_pat_", Address, 20, ANY),
-        shape("digitalocean", "dop_v1_", Hex, 60, ANY),
-        shape("digitalocean", "doo_v1_", Hex, 60, ANY),
-        shape("digitalocean", "dor_v1_", Hex, 60, ANY),
-        shape("sendgrid", "SG.", Dotted, 40, ANY),
-        shape("mailgun", "key-", Hex, 32, 32),
-        shape("shopify", "shpat_", Hex, 32, ANY),
-        shape("shopify", "shpss_", Hex, 32, ANY),
-        shape("shopify", "shpca_", Hex, 32, ANY),
-        shape("shopify", "shppa_", Hex, 32, ANY),
-        shape("square", "sq0atp-", Address, 20, ANY),
-        shape("square", "sq0csp-", Address, 20, ANY),
-        shape("linear", "lin_api_", Alphanumeric, 30, ANY),
-        shape("notion", "ntn_", Alphanumeric, 40, ANY),
-        shape("figma", "figd_", Address, 30, ANY),
-        shape("postman", "PMAK-", Address, 30, ANY),
-        shape("databricks", "dapi", Hex, 32, ANY),
-        shape("age", "AGE-SECRET-KEY-1", Capitals, 50, ANY),
-        shape("sentry", "sntrys_", Base64, 40, ANY),
-        shape("sentry", "sntryu_", Hex, 60, ANY),
-        shape("newrelic", "NRAK-", Capitals, 24, ANY),
-        shape("grafana", "glsa_", Address, 30, ANY),
-        shape("grafana", "glc_", Base64, 30, ANY),
-        shape("vault", "hvs.", Address, 24, ANY),
-        shape("vault", "hvb.", Address, 24, ANY),
-        shape("doppler", "dp.pt.", Alphanumeric, 30, ANY),
-        shape("doppler", "dp.st.", Dotted, 30, ANY),
-        shape("planetscale", "pscale_tkn_", Dotted, 30, ANY),
-        shape("planetscale", "pscale_pw_", Dotted, 30, ANY),
-        shape("supabase", "sbp_", Hex, 40, ANY),
-        shape("fly", "fm2_", Base64, 60, ANY),
-        shape("slack_webhook", "hooks.slack.com/services/T", Base64, 30, ANY),
-        shape("discord_webhook", "discord.com/api/webhooks/", Base64, 60, ANY),
-    ]
-};
 
 /// Tokens of many providers that begin with these; such names exist for other things, so that the rest has to look random.
 const GENERIC: [&str; 6] = ["sk-", "sk_", "rk-", "rk_", "pk-", "pk_"];
 
 const BEGIN_KEY: &[u8] = b"-----BEGIN ";
 const END_KEY: &[u8] = b"-----END ";
-const WORDS: [&[u8]; 6] = [b"eyJ", b"://", b"bearer ", b"basic ", b":AA", BEGIN_KEY];
+const WORDS: [&[u8]; 5] = [b"eyJ", b"://", b"bearer ", b"basic ", BEGIN_KEY];
 
 /// What a candidate begins with.
 pub(super) fn anchors() -> impl Iterator<Item = &'static [u8]> {
@@ -141,11 +27,11 @@ pub(super) fn shaped(text: &[u8], at: usize) -> Option<Span> {
         b'e' if rest.starts_with(b"eyJ") => web_token(text, at),
         b'-' if rest.starts_with(BEGIN_KEY) => private_key(text, at),
         b':' if rest.starts_with(b"://") => password_of_address(text, at),
-        b':' if rest.starts_with(b":AA") => telegram(text, at),
         b'b' | b'B' => of_header(text, at),
         _ => None,
     }
     .or_else(|| token(text, at))
+    .or_else(|| inner::around(text, at))
 }
 
 fn token(text: &[u8], at: usize) -> Option<Span> {
@@ -163,7 +49,8 @@ fn token(text: &[u8], at: usize) -> Option<Span> {
         let run = run(&rest[shape.prefix.len()..], shape.alphabet);
         let end = at + shape.prefix.len() + run;
         let body = &text[at + shape.prefix.len()..end];
-        let fits = (shape.least..=shape.most).contains(&run) && !is_dummy(body) && varies(body);
+        let is_random = !matches!(shape.alphabet, Alphabet::Mixed) || is_random(body);
+        let fits = (shape.least..=shape.most).contains(&run) && is_random && !is_dummy(body) && varies(body);
         return fits.then(|| span(text, at, end, shape.name));
     }
     let prefix = GENERIC.iter().find(|prefix| rest.starts_with(prefix.as_bytes()))?;
@@ -183,27 +70,17 @@ fn varies(body: &[u8]) -> bool {
 fn run(text: &[u8], alphabet: Alphabet) -> usize {
     let fits = |byte: &u8| match alphabet {
         Alphabet::Alphanumeric => byte.is_ascii_alphanumeric(),
-        Alphabet::Address => byte.is_ascii_alphanumeric() || b"-_".contains(byte),
+        Alphabet::Address | Alphabet::Mixed => byte.is_ascii_alphanumeric() || b"-_".contains(byte),
         Alphabet::Dotted => byte.is_ascii_alphanumeric() || b"-_.".contains(byte),
         Alphabet::Capitals => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
         Alphabet::Hex => byte.is_ascii_hexdigit(),
         Alphabet::Base64 => is_base64(*byte),
+        Alphabet::Escaped => is_base64(*byte) || *byte == b'%',
+        Alphabet::Path => is_base64(*byte) || *byte == b'@',
     };
     let run = text.iter().take(ANY + 1).take_while(|byte| fits(byte)).count();
     // A full stop ends a sentence.
     run - text[..run].iter().rev().take_while(|byte| **byte == b'.').count()
-}
-
-/// Whether no word goes on from before. `\n` before it in JSON is no word.
-fn begins_word(text: &[u8], at: usize) -> bool {
-    let Some(before) = at.checked_sub(1).map(|at| text[at]) else { return true };
-    let is_escape = at >= 2 && text[at - 2] == b'\\' && matches!(before, b'n' | b't' | b'r');
-    is_escape || !(before.is_ascii_alphanumeric() || before == b'_' || before == b'-')
-}
-
-fn span(text: &[u8], start: usize, end: usize, name: &str) -> Span {
-    let value = text[start..end].to_vec();
-    Span { start, end, name: name.to_owned(), value, is_new: true, is_open: end >= text.len() }
 }
 
 /// Three parts of base64, the first of which is an object.
@@ -339,11 +216,4 @@ fn of_header(text: &[u8], at: usize) -> Option<Span> {
     let token = &text[start..end];
     let is_token = token.len() >= least && is_mixed(token) && !is_dummy(token);
     is_token.then(|| span(text, start, end, name))
-}
-
-/// `123456789:AA…`.
-fn telegram(text: &[u8], at: usize) -> Option<Span> {
-    let digits = text[..at].iter().rev().take(12).take_while(|byte| byte.is_ascii_digit()).count();
-    let run = run(&text[at + 1..], Alphabet::Address);
-    ((8..=11).contains(&digits) && (33..=40).contains(&run)).then(|| span(text, at - digits, at + 1 + run, "telegram"))
 }

@@ -21,6 +21,7 @@ impl Default for Windows {
     fn default() -> Self {
         let mut windows = Self { bits: Box::new([0; BITS / 64]), entries: HashMap::new() };
         super::shapes::anchors().chain(super::assigned::anchors()).for_each(|anchor| windows.mark_prefix(anchor));
+        super::inner::anchors().for_each(|anchor| windows.mark_prefix(&anchor));
         windows
     }
 }

@@ -3,7 +3,7 @@
 use super::classify::is_base64;
 use super::firewall::{Depth, Firewall};
 use super::sieve::{self, WINDOW};
-use super::{Found, Secrets, assigned, shapes};
+use super::{Found, Secrets, assigned, inner, shapes};
 
 /// The most that is held back, in bytes. A secret that is longer is let go in two pieces, each taken for one.
 const MOST_HELD: usize = 128 << 10;
@@ -124,7 +124,8 @@ fn unfinished_word(secrets: &Secrets, text: &[u8]) -> usize {
             first = first.min(line + at);
         }
     });
-    first.min(text.len() - unfinished_anchor(text))
+    let unfinished = unfinished_anchor(text).max(inner::unfinished(text));
+    first.min(text.len() - unfinished)
 }
 
 /// How many of the last bytes could be the beginning of an anchor: up to three letters of a word.

@@ -110,7 +110,8 @@ fn of_plugin(
         Arc::new(move || plugin.has_changed().then(|| changed.to_owned())) as Guard
     });
     let hook = |handler| {
-        let hook = CommandHook::new(handler, Arc::clone(&env)).guarded(guard.clone());
+        let keeps = is_of_repository.then(|| plugin.data.clone());
+        let hook = CommandHook::new(handler, Arc::clone(&env)).guarded(guard.clone()).keeping(keeps);
         Arc::new(hook.of_files_in(plugin.root.clone())) as Arc<dyn Hook>
     };
     handlers.map(hook).collect()

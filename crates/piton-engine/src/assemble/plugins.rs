@@ -136,7 +136,19 @@ impl Plugins {
             let off = (!added_one.enabled).then_some(PluginState::Off);
             all.add(root, name.clone(), added.open(name, added_one), From::Added, off);
         }
+        all.set_apart(repository(workspace), &machine.data_dir);
         Ok(all)
+    }
+
+    /// Plugins that lie in the repository keep their data apart.
+    fn set_apart(&mut self, repository: &Path, data_dir: &Path) {
+        for found in &mut self.found {
+            if let Ok(plugin) = &mut found.read
+                && plugin.root.starts_with(repository)
+            {
+                *plugin = plugin.clone().of_repository(data_dir);
+            }
+        }
     }
 
     fn add(

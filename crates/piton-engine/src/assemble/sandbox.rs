@@ -4,6 +4,7 @@
 //! container may forbid what they allow. That it could is only believed to spare the trial. The runner starts nothing without its
 //! sandbox, whatever is written here.
 
+use super::bubblewrap::why_not_bubblewrap;
 use super::error::AssembleError;
 use super::machine::Machine;
 use super::notice::Notice;
@@ -100,8 +101,7 @@ pub fn reach(config: &Config, machine: &Machine) -> permission::Reach {
         let real = paths.into_iter().filter_map(|path| fs::canonicalize(path).ok());
         real.filter_map(|path| path.into_os_string().into_string().ok()).collect()
     };
-    // What commands have printed is read again from there.
-    let read = [config.sandbox.read.clone(), vec![machine.data_dir.join("sessions")], piton_sandbox::readable(&home)];
+    let read = [config.sandbox.read.clone(), piton_sandbox::readable(&home)];
     let own = own.into_iter().filter_map(|path| path.into_os_string().into_string().ok());
     permission::Reach {
         read: there(read.concat()),
@@ -234,7 +234,7 @@ pub fn available(machine: &Machine, choice: BackendChoice) -> Result<Available, 
         match choice {
             BackendChoice::Auto => return Ok(Available { backend, without }),
             BackendChoice::Only(wanted) if wanted == backend => return Ok(Available { backend, without: None }),
-            BackendChoice::Only(_) => {}
+            BackendChoice::Only(_) | BackendChoice::Bubblewrap => {}
         }
     }
     let found = find(machine, choice)?;
@@ -249,6 +249,9 @@ pub fn available(machine: &Machine, choice: BackendChoice) -> Result<Available, 
 
 /// Tries one after the other.
 fn find(machine: &Machine, choice: BackendChoice) -> Result<Available, String> {
+    if choice == BackendChoice::Bubblewrap {
+        return Err(why_not_bubblewrap(machine));
+    }
     let mut without: Vec<String> = Vec::new();
     for backend in choice.candidates() {
         match try_out(machine, backend) {

@@ -28,6 +28,8 @@ pub struct CommandHook {
     has_run: AtomicBool,
     /// The folder that its files came with.
     files: Option<PathBuf>,
+    /// The folder in which it may keep something, where it runs in a sandbox.
+    keeps: Option<PathBuf>,
     /// Whether it was told that these are gone.
     told_gone: AtomicBool,
     /// Why it must not run now, where it says so.
@@ -51,7 +53,7 @@ impl CommandHook {
     /// A hook that runs this command with this environment and nothing else in it.
     pub fn new(handler: Handler, env: Env) -> Self {
         let (has_run, told_gone) = Default::default();
-        Self { name: handler.summary(), handler, env, has_run, files: None, told_gone, guard: None }
+        Self { name: handler.summary(), handler, env, has_run, files: None, keeps: None, told_gone, guard: None }
     }
 
     /// One whose files came with this folder. When that is gone the hook fails, whatever an interpreter makes of a missing script.
@@ -67,6 +69,11 @@ impl CommandHook {
             return Ok(true);
         }
         Err(HookError(format!("its plugin is gone: there is no folder {}", folder.display())))
+    }
+
+    /// The same, which may change this folder where it is confined.
+    pub(crate) fn keeping(self, folder: Option<PathBuf>) -> Self {
+        Self { keeps: folder, ..self }
     }
 
     /// The same, and before each run this is asked.
@@ -111,7 +118,11 @@ impl CommandHook {
 
     fn command(&self, cx: &HookContext) -> Spawn {
         let (command, workspace) = (&self.handler.command, &cx.workspace);
-        let confinement = if self.handler.is_confined { cx.confinement.clone() } else { Confinement::User };
+        let confinement = match (self.handler.is_confined, &self.keeps) {
+            (true, Some(folder)) => cx.confinement.clone().keeping(folder),
+            (true, None) => cx.confinement.clone(),
+            (false, _) => Confinement::User,
+        };
         let spawn = match &self.handler.args {
             Some(args) => Spawn::new([command].into_iter().chain(args), &self.env, workspace, confinement),
             None => Spawn::shell(command, &self.env, workspace, confinement),

@@ -115,6 +115,20 @@ pub(crate) struct ServersRun {
     pub(crate) closing: JoinSet<()>,
 }
 
+/// What this session's commands have printed is read again from its folder; of no other session anything is.
+fn reach_own_output(settings: &mut Settings, stored: &Stored) {
+    let read = &mut settings.policy.reach.read;
+    let scratch = stored.scratch();
+    let scratch = std::fs::canonicalize(&scratch).unwrap_or(scratch);
+    if let Some(all) = scratch.parent() {
+        read.retain(|folder| !Path::new(folder).starts_with(all));
+    }
+    // Where nothing is listed, everything may be read.
+    if let (false, Ok(own)) = (read.is_empty(), scratch.join(CALLS).into_os_string().into_string()) {
+        read.push(own);
+    }
+}
+
 impl Services {
     pub(crate) fn new(
         mut settings: Settings,
@@ -129,6 +143,7 @@ impl Services {
         env_files.read_top(workspace);
         clean_system(&mut settings, &firewall);
         settings.bring_servers();
+        reach_own_output(&mut settings, &stored);
         let calls = stored.scratch().join(CALLS);
         Self {
             hooks: Hooks::new(&own_hooks(&settings)),
@@ -151,6 +166,7 @@ impl Services {
         know_settings(&self.firewall, &settings);
         clean_system(&mut settings, &self.firewall);
         settings.bring_servers();
+        reach_own_output(&mut settings, &self.stored);
         self.hooks.renew(&own_hooks(&settings));
         self.settings = settings;
     }

@@ -151,6 +151,7 @@ mod tests {
                 private: self.path("private"),
                 path: Vec::new(),
                 read: Vec::new(),
+                keep: Vec::new(),
                 hidden: Vec::new(),
                 carried: Vec::new(),
                 approved: Vec::new(),

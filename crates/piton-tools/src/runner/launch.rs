@@ -24,7 +24,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -45,6 +45,8 @@ pub struct Runners {
     looked_after: LookedAfter,
     /// The network of the commands in the background, as long as some run.
     shared: Mutex<Option<Arc<SharedNetwork>>>,
+    /// What the commands that run now were shown, each as long as its runner is there.
+    at_work: Arc<Mutex<Vec<Weak<Plan>>>>,
     /// Held while a command in the background is started whose network others are to have.
     starting: tokio::sync::Mutex<()>,
 }
@@ -86,7 +88,7 @@ struct Runner {
     /// What it was started in: its commands' environment.
     env: Env,
     /// The sandbox that it has made for its one command.
-    plan: Option<Plan>,
+    plan: Option<Arc<Plan>>,
     /// The network of that, where it is that of others.
     shared: Option<Arc<SharedNetwork>>,
 }
@@ -109,6 +111,15 @@ fn confined(confinement: &Confinement) -> Option<&Confined> {
         Confinement::User | Confinement::Model => None,
         Confinement::Sandbox(confined) => Some(confined),
     }
+}
+
+/// What a command is shown: beside those that run already.
+fn planned(reach: &Reach, at_work: &Mutex<Vec<Weak<Plan>>>) -> Plan {
+    let others: Vec<Arc<Plan>> = {
+        let at_work = at_work.lock().unwrap_or_else(PoisonError::into_inner);
+        at_work.iter().filter_map(Weak::upgrade).collect()
+    };
+    Plan::of(reach).beside(others.iter().map(|plan| &**plan))
 }
 
 /// What a runner is told of a call.
@@ -137,6 +148,7 @@ impl Runners {
             spare: Mutex::new(None),
             looked_after: LookedAfter::default(),
             shared: Mutex::default(),
+            at_work: Arc::default(),
             starting: tokio::sync::Mutex::default(),
         }
     }
@@ -186,7 +198,11 @@ impl Runners {
         let command = self.command.clone().ok_or(ExecutorError::None)?;
         let (calls_dir, env, reach) = (self.calls_dir.clone(), Arc::clone(env), reach.cloned());
         let shared = self.shared(reach.as_ref());
-        let start = move || Runner::start(&command, &calls_dir, &env, reach.as_ref(), shared);
+        let at_work = Arc::clone(&self.at_work);
+        let start = move || {
+            let plan = reach.as_ref().map(|reach| planned(reach, &at_work));
+            Runner::start(&command, &calls_dir, &env, plan, shared)
+        };
         let (hurry, hurried) = oneshot::channel();
         let runner = if after.is_zero() {
             tokio::task::spawn_blocking(start)
@@ -235,6 +251,11 @@ impl Runners {
         let confined = confined(&order.confinement);
         let (env, reach) = (&order.env, confined.map(|confined| &confined.reach));
         let mut runner = self.take(env, reach).await?;
+        if let Some(plan) = &runner.plan {
+            let mut at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner);
+            at_work.retain(|plan| plan.strong_count() > 0);
+            at_work.push(Arc::downgrade(plan));
+        }
         let egress = confined.and_then(|confined| confined.egress.clone());
         let outlet = egress.zip(runner.handed.take()).map(|(egress, handed)| Outlet::start(egress, handed));
         // A runner that was not told all does nothing, and one that took its claim did hear everything: the files say
@@ -499,13 +520,12 @@ impl Runner {
         runner: &RunnerCommand,
         calls_dir: &Path,
         env: &Env,
-        reach: Option<&Reach>,
+        plan: Option<Plan>,
         shared: Option<Arc<SharedNetwork>>,
     ) -> Result<Self, ExecutorError> {
         let failed = |error: io::Error| {
             ExecutorError::NotStarted(format!("the runner {} cannot be started: {error}", runner.program.display()))
         };
-        let plan = reach.map(Plan::of);
         let no_sandbox =
             |error: io::Error| ExecutorError::NotStarted(format!("the sandbox's own folder cannot be made: {error}"));
         let told = plan.as_ref().map(Plan::hand_over).transpose().map_err(no_sandbox)?;
@@ -529,7 +549,8 @@ impl Runner {
         let stdout = child.stdout.take().ok_or_else(|| io::Error::other("it has no pipe"))?;
         let (process, ends) =
             (Process { child: Some(child), is_at_work: false, kept: None }, BufReader::new(stdout).lines());
-        Ok(Self { process, orders, handed: Some(hears), ends, env: Arc::clone(env), plan, shared })
+        let (env, plan) = (Arc::clone(env), plan.map(Arc::new));
+        Ok(Self { process, orders, handed: Some(hears), ends, env, plan, shared })
     }
 
     /// What its word about a command's end says, where it is one; it is of no more use.

@@ -108,6 +108,7 @@ impl Place {
             private: place.calls_dir.parent().unwrap().join("sandbox"),
             path: std::env::split_paths(&place.cx.env[std::ffi::OsStr::new("PATH")]).collect(),
             read: Vec::new(),
+            keep: Vec::new(),
             hidden: Vec::new(),
             carried: Vec::new(),
             approved: Vec::new(),

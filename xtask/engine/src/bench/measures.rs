@@ -34,6 +34,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("references", references),
     ("edit", edit),
     ("firewall", firewall),
+    ("judge", judge),
 ];
 
 /// The profile of what is shipped.
@@ -608,6 +609,21 @@ fn firewall(stage: &Stage) -> anyhow::Result<Vec<Row>> {
         row("clean_mb_s", "50 MB of output without secrets, 40 values known, on one core", speed)?.at_least(200.0),
         row("secrets_mb_s", "the same with a secret every 14 KB", speed)?,
         row("ready_ms", "a firewall of 40 values made, and a first prompt cleaned", Unit::Milliseconds)?.at_most(1.0),
+    ])
+}
+
+fn judge(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let text = stage.printed("piton-shell", "speed", &[])?;
+    let row = |word: &str, what| -> anyhow::Result<Row> {
+        let line = text.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
+        let numbers = line.with_context(|| format!("speed says nothing of {word}"))?;
+        let numbers: Vec<f64> = numbers.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+        Ok(Row::of("judge", what, Unit::Milliseconds, numbers))
+    };
+    Ok(vec![
+        row("usual_ms", "a command of 2 KB read")?.at_most(1.0),
+        row("worst_ms", "the worst of 34 texts of 256 KB that want to be slow")?.at_most(50.0),
+        row("short_ms", "5,000 short commands, one after the other")?,
     ])
 }
 
