@@ -6,7 +6,7 @@
 //! missed limit is said, and the command succeeds all the same.
 
 mod launch;
-mod machine;
+pub(crate) mod machine;
 mod measures;
 mod page;
 mod play;

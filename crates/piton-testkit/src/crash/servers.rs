@@ -4,6 +4,7 @@ use super::machine::Machine;
 use crate::servers::played_tool;
 use async_trait::async_trait;
 use piton_core::call::Outcome;
+use piton_tools::tool::interrupted;
 use piton_tools::servers::{Completed, Server, ServerCall, ServerContent, ServerContext, ServerState, Servers};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -19,11 +20,13 @@ pub(super) const TOOLS: [&str; 2] = ["mcp__machine__act", "mcp__machine__task"];
 pub(super) struct OnMachine {
     machine: Arc<Machine>,
     changes: watch::Sender<u64>,
+    /// A negative control: nobody asks what became of a task.
+    forgets: bool,
 }
 
 impl OnMachine {
-    pub(super) fn new(machine: Arc<Machine>) -> Arc<Self> {
-        Arc::new(Self { machine, changes: watch::channel(0).0 })
+    pub(super) fn new(machine: Arc<Machine>, forgets: bool) -> Arc<Self> {
+        Arc::new(Self { machine, changes: watch::channel(0).0, forgets })
     }
 }
 
@@ -70,6 +73,9 @@ impl Servers for OnMachine {
 
     async fn resume_task(&self, _server: &str, handle: Value, _cx: ServerContext) -> Outcome {
         self.machine.point().await;
+        if self.forgets {
+            return interrupted();
+        }
         Outcome::ok(handle["line"].as_str().unwrap_or_default())
     }
 
