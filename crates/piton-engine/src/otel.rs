@@ -16,8 +16,7 @@ use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
 use piton_core::story::{Body, Story};
 use piton_core::trace::{
-    AskResult, CallTrace, CompactionTrace, ModelCall, SampledTrace, StepTrace, SummaryAsked, TitleTrace, Trace,
-    trace,
+    AskResult, CallTrace, CompactionTrace, ModelCall, SampledTrace, StepTrace, SummaryAsked, TitleTrace, Trace, trace,
 };
 use serde_json::{Map, Value, json};
 

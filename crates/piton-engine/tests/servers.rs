@@ -289,8 +289,7 @@ async fn what_a_model_may_have_used_counts_even_if_the_call_is_stopped() {
 }
 
 /// A picture of one pixel.
-const PIXEL: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 fn shows(data: &str) -> Value {
     let picture = json!({"type": "image", "data": data, "mimeType": "image/jpeg"});

@@ -184,9 +184,7 @@ async fn ended(failure: Failure, call: &ServerCall, asking: &Asking<'_>, cx: &Se
     // What a server says is its own business; what the transport says is not.
     let is_of_transport = matches!(error, ServiceError::TransportSend(_));
     if is_of_transport
-        && (error.is_authorization_required()
-            || error.auth_challenge().is_some()
-            || words::is_rejected(&error))
+        && (error.is_authorization_required() || error.auth_challenge().is_some() || words::is_rejected(&error))
     {
         return Called::NeedsLogin(missing_scope(error.auth_challenge()));
     }
@@ -234,9 +232,9 @@ fn failed(error: &ServiceError, server: &str, asking: &Asking<'_>) -> Outcome {
                 asking.timeout.as_secs()
             ),
         ),
-        ServiceError::UnexpectedResponse | ServiceError::InputRequiredRoundsExceeded { .. } => Outcome::failed(
-            format!("{server} gave no result: {}.", asking.words.asking(error)),
-        ),
+        ServiceError::UnexpectedResponse | ServiceError::InputRequiredRoundsExceeded { .. } => {
+            Outcome::failed(format!("{server} gave no result: {}.", asking.words.asking(error)))
+        }
         // Whether it was heard is not known.
         _ => {
             let mut outcome = interrupted();

@@ -160,7 +160,9 @@ impl Connector {
         let failed = shaken.as_ref().err().and_then(Shaken::status);
         match self.far(shaken) {
             Err(ConnectError::Failed(why)) if failed.is_some_and(|status| (300..400).contains(&status)) => {
-                Err(ConnectError::Failed(redirected(&asked, &address).await.map_or(why.clone(), |to| format!("{why}: {to}"))))
+                Err(ConnectError::Failed(
+                    redirected(&asked, &address).await.map_or(why.clone(), |to| format!("{why}: {to}")),
+                ))
             }
             connected => connected,
         }

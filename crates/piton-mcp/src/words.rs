@@ -32,6 +32,7 @@ type OverHttp = StreamableHttpError<HttpClientError>;
 type Any = dyn Error + 'static;
 
 /// Says what went wrong with one server.
+#[derive(Clone, Copy)]
 pub(crate) struct Words<'e> {
     pub(crate) entry: &'e Entry,
     pub(crate) http: &'e HttpOptions,
@@ -126,7 +127,8 @@ impl Words<'_> {
             }
             ClientInitializeError::NoCompatibleProtocolVersion { client_supported, server_supported } => {
                 let listed = |versions: &[rmcp::model::ProtocolVersion]| {
-                    let versions: Vec<String> = versions.iter().map(|version| text::line(version.as_str(), 40)).collect();
+                    let versions: Vec<String> =
+                        versions.iter().map(|version| text::line(version.as_str(), 40)).collect();
                     versions.join(", ")
                 };
                 format!(
@@ -253,7 +255,8 @@ impl Words<'_> {
                 authorization_servers.join(", ")
             ),
             AuthError::PkceUnsupported => {
-                "the issuer of its tokens does not support PKCE with S256, without which Piton does not log in".to_owned()
+                "the issuer of its tokens does not support PKCE with S256, without which Piton does not log in"
+                    .to_owned()
             }
             AuthError::UrlError(why) => format!("an address that the server names for the login is not one ({why})"),
             AuthError::NoAuthorizationSupport => format!(

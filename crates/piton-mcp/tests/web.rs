@@ -144,8 +144,7 @@ async fn a_call_that_is_not_answered_says_why() {
 async fn an_address_where_nobody_is_says_what_to_do() {
     let (place, web) = (Place::new(), Web::start(&[]));
     let old = |name: &str, url: &str| {
-        let transport =
-            Transport::Sse { url: url.to_owned(), headers: Default::default(), login: Default::default() };
+        let transport = Transport::Sse { url: url.to_owned(), headers: Default::default(), login: Default::default() };
         common::entry(name, transport)
     };
     let plain = web.port;

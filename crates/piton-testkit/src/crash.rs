@@ -158,7 +158,8 @@ fn run_with(
         scenario,
         rule,
         has_hooks: scenario.hooked && planted != Planted::NoHooks,
-        planted_in_server: Some(planted).filter(|planted| matches!(planted, Planted::CallAgain | Planted::TaskForgotten)),
+        planted_in_server: Some(planted)
+            .filter(|planted| matches!(planted, Planted::CallAgain | Planted::TaskForgotten)),
         workspace: &workspace,
         planted: crate::state(&workspace),
         session: None,

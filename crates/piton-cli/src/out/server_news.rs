@@ -69,6 +69,9 @@ mod tests {
             ]
         );
         assert!(news.lines(&[both]).is_empty());
-        assert_eq!(news.lines(&[server(Some("it crashed again"), &["the tool c"])]), ["of the MCP server db: the tool c"]);
+        assert_eq!(
+            news.lines(&[server(Some("it crashed again"), &["the tool c"])]),
+            ["of the MCP server db: the tool c"]
+        );
     }
 }

@@ -197,7 +197,10 @@ fn every_error_of_a_login_is_words() {
         (AuthError::CredentialStoreError(why()), "cannot be read or kept: no"),
         (AuthError::OAuthError(why()), "cannot be used: no"),
         (AuthError::MetadataError(why()), "cannot be used: no"),
-        (AuthError::DiscoveryRequestFailed { url: url(), source: "gone".into() }, "cannot be asked how to log in: gone"),
+        (
+            AuthError::DiscoveryRequestFailed { url: url(), source: "gone".into() },
+            "cannot be asked how to log in: gone",
+        ),
         (
             AuthError::AuthorizationServersUnavailable {
                 resource_metadata_url: url(),

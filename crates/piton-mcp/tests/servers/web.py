@@ -50,6 +50,8 @@ class Handler(BaseHTTPRequestHandler):
         query = dict(urllib.parse.parse_qsl(url.query))
         if url.path == "/log":
             self.answer(200, log)
+        elif "redirects" in what:
+            self.answer(307, Location="http://127.0.0.1:1/elsewhere")
         elif url.path.startswith("/.well-known/oauth-protected-resource"):
             self.answer(200, {"resource": origin() + "/mcp", "authorization_servers": [origin()]})
         elif url.path.startswith("/.well-known/oauth-authorization-server"):

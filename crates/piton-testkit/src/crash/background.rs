@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use piton_core::ids::CallId;
 use piton_core::secrets::Firewall;
 use piton_tools::executor::{
-    Background, Boot, CommandEnd, CommandOutput, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord, Started,
+    Background, Boot, CommandEnd, CommandOutput, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord,
+    Started,
 };
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -305,7 +305,12 @@ impl Visit<'_> {
         let is_told = !tasks.untold().any(|task| task.notify);
         let are_over = !self.scenario.awaits_tasks || (tasks.running().next().is_none() && is_told);
         let is_undone = !self.scenario.undoes || self.has_heard("rewind_finished");
-        all_said && are_over && is_undone && self.fold.is_at_rest() && self.waiting.is_empty() && self.has_heard("turn_ended")
+        all_said
+            && are_over
+            && is_undone
+            && self.fold.is_at_rest()
+            && self.waiting.is_empty()
+            && self.has_heard("turn_ended")
     }
 }
 

@@ -176,7 +176,8 @@ impl Answer {
     /// It, with the name of a command in its place.
     pub(super) fn about(&self, task: Option<&str>) -> Self {
         let mut answer = self.clone();
-        let inputs = answer.calls.iter_mut().flat_map(|(_, input)| input.as_object_mut()).flat_map(|all| all.values_mut());
+        let inputs =
+            answer.calls.iter_mut().flat_map(|(_, input)| input.as_object_mut()).flat_map(|all| all.values_mut());
         for value in inputs.filter(|value| **value == THE_TASK) {
             *value = json!(task.unwrap_or_default());
         }

@@ -65,12 +65,8 @@ impl Told {
         let now = match &server.state {
             // What it turns out to be is told then.
             ServerState::Known | ServerState::Starting => return None,
-            ServerState::Ready => {
-                Fact { tools: tools(server), trouble: None, left_out: Arc::clone(&server.problems) }
-            }
-            ServerState::Failed { why, .. } => {
-                Fact { trouble: Some(beginning(why, WORDS_CHARS)), ..told.clone() }
-            }
+            ServerState::Ready => Fact { tools: tools(server), trouble: None, left_out: Arc::clone(&server.problems) },
+            ServerState::Failed { why, .. } => Fact { trouble: Some(beginning(why, WORDS_CHARS)), ..told.clone() },
             ServerState::NeedsLogin => {
                 let trouble = format!("the user has to log in with `piton mcp login {}`", server.name);
                 Fact { trouble: Some(trouble), ..told.clone() }
