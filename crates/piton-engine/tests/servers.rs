@@ -69,6 +69,22 @@ async fn servers_start_beside_the_first_request_are_told_of_and_closed() {
 }
 
 #[tokio::test]
+async fn what_is_left_out_of_a_server_is_told_once() {
+    let home = Home::new();
+    let servers = PlayedServers::new([Part::ready("db", ["query"]).without("the tool drop was left out: its schema")]);
+    let lines = [call("list", &json!({})), call("list", &json!({})), call("list", &json!({})), says("done")];
+    let session = home.create(with(&servers, &lines)).await;
+    session.prompt("go").await.unwrap();
+    let events: Vec<Event> = session.records().await.unwrap().into_iter().map(|record| record.event).collect();
+    session.close().await;
+    let told = events.iter().filter(|event| match event {
+        Event::StepStarted { note: Some(note), .. } => note.contains("the tool drop was left out: its schema"),
+        _ => false,
+    });
+    assert_eq!(told.count(), 1);
+}
+
+#[tokio::test]
 async fn the_handle_of_a_task_is_on_record_before_it_is_asked_for() {
     let home = Home::new();
     let servers = PlayedServers::new([Part::ready("db", ["task"])]);

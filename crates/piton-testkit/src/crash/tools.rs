@@ -42,8 +42,11 @@ pub(super) struct Runners {
 
 impl Runners {
     pub(super) fn push(&self, runner: Arc<Mutex<Runner>>) {
-        let (base, line) = (lock(&runner).base.clone(), lock(&runner).line.clone());
-        lock(&self.lines).insert(base, line);
+        let told = {
+            let runner = lock(&runner);
+            (runner.base.clone(), runner.line.clone())
+        };
+        lock(&self.lines).extend([told]);
         lock(&self.at_work).push(runner);
     }
 
