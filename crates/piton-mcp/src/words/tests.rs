@@ -1,3 +1,5 @@
+//! Every way in which the library says that something failed, and the words for it.
+
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
