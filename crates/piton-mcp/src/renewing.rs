@@ -100,7 +100,7 @@ impl StreamableHttpClient for Renewing {
     ) -> Answered<StreamableHttpPostResponse> {
         self.authorized(|token| {
             let (uri, message, session) = (Arc::clone(&uri), message.clone(), session.clone());
-            let (client, headers, limits) = (&self.client, headers.clone(), limits.clone());
+            let (client, headers, limits) = (&self.client, headers.clone(), limits);
             client.post_message_with_response_limits(uri, message, session, token, headers, limits)
         })
         .await

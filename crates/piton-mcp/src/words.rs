@@ -354,7 +354,7 @@ fn said_by_server(said: &ErrorData) -> String {
 /// An error and its causes; an error of the operating system may hold another one.
 fn causes(error: &Any) -> impl Iterator<Item = &Any> {
     fn cause<'e>(error: &&'e Any) -> Option<&'e Any> {
-        let error: &'e Any = *error;
+        let error: &'e Any = error;
         match error.downcast_ref::<std::io::Error>() {
             Some(io) => io.get_ref().map(|inner| inner as &Any),
             None => error.source(),

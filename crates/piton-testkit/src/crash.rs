@@ -18,7 +18,6 @@
 //!
 //! A harness that cannot fail proves nothing: [`Planted`] names the bugs it is shown to find.
 
-mod background;
 mod check;
 mod client;
 mod disk;
@@ -66,12 +65,6 @@ pub enum Planted {
     SameBoot,
     /// Calls are run, and turns end, without their hooks.
     NoHooks,
-    /// Whoever looks after a command in the background does not look.
-    BlindWatch,
-    /// A server's call that was cut off is made again.
-    CallAgain,
-    /// What a server goes on with as a task is not asked for again.
-    TaskForgotten,
 }
 
 /// What keeps the sessions of the machine.
@@ -138,13 +131,7 @@ fn run_with(
     let machine = Machine::new(&data, if planted == Planted::NoSync { Syncs::Lied } else { Syncs::Kept });
     vfs::plug_in(&machine);
     let rule = match planted {
-        Planted::Nothing
-        | Planted::NoSync
-        | Planted::SameBoot
-        | Planted::NoHooks
-        | Planted::CallAgain
-        | Planted::TaskForgotten => Rule::Kept,
-        Planted::BlindWatch => Rule::BlindWatch,
+        Planted::Nothing | Planted::NoSync | Planted::SameBoot | Planted::NoHooks => Rule::Kept,
         Planted::NoClaim => Rule::NoClaim,
         Planted::RunAgain => Rule::RunAgain,
     };
@@ -158,8 +145,6 @@ fn run_with(
         scenario,
         rule,
         has_hooks: scenario.hooked && planted != Planted::NoHooks,
-        planted_in_server: Some(planted)
-            .filter(|planted| matches!(planted, Planted::CallAgain | Planted::TaskForgotten)),
         workspace: &workspace,
         planted: crate::state(&workspace),
         session: None,
@@ -258,7 +243,6 @@ impl Run<'_> {
         for runner in self.stage.runners.take() {
             match self.dice.u8(0..3) {
                 0 => {}
-                1 if tools::lock(&runner).is_of_background() => self.stage.runners.push(runner),
                 1 if tools::lock(&runner).is_on_its_way() => self.stage.runners.push(runner),
                 _ => while tools::lock(&runner).go_on(self.stage.machine) {},
             }

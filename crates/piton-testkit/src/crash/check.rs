@@ -7,8 +7,6 @@
 //!   I4  what was heard as recorded stays             I10 what is derived agrees with the events
 //!   I5  the chain of hashes is whole                 I11 hooks pass a gate once, and what they say holds
 //!   $   every reply is billed once                   T   a subagent is called once, answers once, and is told of once
-//!   B   a command in the background ends once, is told of once at most, and its end is true
-//!   M   what a server goes on with as a task is asked for until it is over
 //! ```
 //!
 //! I8, that no process is left over, needs processes: see [`super::slow`].
@@ -130,11 +128,7 @@ impl Findings<'_> {
             if call.name == "act" || TOOLS.contains(&call.name.as_str()) {
                 let times = lines.remove(input["line"].as_str().unwrap_or_default()).unwrap_or(0);
                 self.truth(&call.id, outcome, times, started);
-                self.of_server(&call.id, outcome);
-            } else if call.name == "bash" {
-                let times = lines.remove(input["command"].as_str().unwrap_or_default()).unwrap_or(0);
-                self.in_background(&call.id, outcome, times, started);
-            } else if call.name != "bash_kill" {
+            } else {
                 self.checkable(&call, outcome);
             }
         }
@@ -158,59 +152,6 @@ impl Findings<'_> {
         if !is_true {
             self.say(format!("I3: call {call} is said to be {status:?}, and had {times} effects: {}", outcome.text));
         }
-    }
-
-    /// M: a task of which the handle is on record.
-    fn of_server(&mut self, call: &CallId, outcome: &Outcome) {
-        let has_handle = self.has(|event| matches!(event, Event::ServerTask { call: id, .. } if id == call));
-        if has_handle && outcome.status != Status::Ok {
-            self.say(format!("M: call {call} went on as a task, and is said to be {:?}", outcome.status));
-        }
-    }
-
-    /// B: what a command was left running for, and what came of it.
-    fn in_background(&mut self, call: &CallId, outcome: &Outcome, times: usize, started: bool) {
-        let ends: Vec<Outcome> = self
-            .records
-            .iter()
-            .filter_map(|record| match &record.event {
-                Event::TaskEnded { task, outcome } if task == call => Some(outcome.clone()),
-                _ => None,
-            })
-            .collect();
-        let has_begun = outcome.task.as_ref().is_some_and(|news| news.began.is_some());
-        match (has_begun, &ends[..]) {
-            // Of one that never ran, or was over at once, the call itself says so.
-            (false, []) => self.truth(call, outcome, times, started),
-            (true, [end]) => self.truth(call, end, times, started),
-            _ => self.say(format!("B: command {call} began: {has_begun}, and ended {} times", ends.len())),
-        }
-        let told = format!("The background command {call} is over");
-        let times = self.notes().filter(|note| note.contains(&told)).count();
-        if times > 1 {
-            self.say(format!("B: the end of {call} was told {times} times"));
-        }
-        let read = self.has(|event| match event {
-            Event::CallSettled { outcome, .. } => {
-                outcome.task.as_ref().is_some_and(|news| news.task == *call && news.is_over)
-            }
-            _ => false,
-        });
-        if self.stage.scenario.awaits_tasks && has_begun && times == 0 && !read {
-            self.say(format!("B: nobody was told of the end of {call}"));
-        }
-    }
-
-    /// All that Piton has added for the model.
-    fn notes(&self) -> impl Iterator<Item = &str> {
-        self.records.iter().flat_map(|record| match &record.event {
-            Event::StepStarted { note, .. } => note.as_deref().into_iter().collect(),
-            Event::UserSpoke { parts, .. } => parts
-                .iter()
-                .filter_map(|part| if let Part::Note { text, .. } = part { Some(text.as_str()) } else { None })
-                .collect(),
-            _ => Vec::new(),
-        })
     }
 
     /// What runs: the model's input, or what the request has in its place.
@@ -346,17 +287,12 @@ impl Findings<'_> {
     fn told_once(&mut self, messages: &[&Message]) {
         let notes = |part: &Part| matches!(part, Part::Note { text, .. } if text.contains("The background subagent"));
         let told = messages.iter().flat_map(|message| &message.parts).filter(|part| notes(part)).count();
-        let left = self.records.iter().filter_map(|record| match &record.event {
-            Event::CallSettled { call, outcome } => {
-                let began = outcome.task.as_ref()?.began.as_ref()?;
-                began.subagent.is_some().then_some(call)
-            }
-            _ => None,
+        let ended = self.records.iter().filter(|record| matches!(record.event, Event::TaskEnded { .. })).count();
+        let left = self.records.iter().filter(|record| match &record.event {
+            Event::CallSettled { outcome, .. } => outcome.task.as_ref().is_some_and(|news| news.began.is_some()),
+            _ => false,
         });
-        let left: Vec<&CallId> = left.collect();
-        let is_over = |record: &&Record| matches!(&record.event, Event::TaskEnded { task, .. } if left.contains(&task));
-        let ended = self.records.iter().filter(is_over).count();
-        let left = left.len();
+        let left = left.count();
         if (told, ended) != (left, left) {
             self.say(format!("T: {left} subagents were left at work, {ended} ended, {told} were told of"));
         }

@@ -1,7 +1,6 @@
 //! The user's side of one life of the process: opens the session, says what is still to be said, answers, cancels, and
 //! leaves when all is done. It remembers nothing over a crash but what it was told: what it heard as recorded.
 
-use super::Planted;
 use super::hooks::Guard;
 use super::machine::Machine;
 use super::model::Simulated;
@@ -48,8 +47,6 @@ pub(super) struct Stage<'s> {
     pub(super) rule: Rule,
     /// Whether the hooks of the scenario are there.
     pub(super) has_hooks: bool,
-    /// What is wrong with the server of the scenario.
-    pub(super) planted_in_server: Option<Planted>,
     pub(super) workspace: &'s Path,
     /// What was in it before anything happened.
     pub(super) planted: BTreeMap<PathBuf, String>,
@@ -130,14 +127,10 @@ impl Stage<'_> {
     pub(super) fn settings(&self) -> Settings {
         let (answers, of_subagents) = (self.scenario.replies.clone(), self.scenario.subagents.clone());
         let mut settings = Settings::new(Arc::new(Simulated { machine: self.machine.clone(), answers, of_subagents }));
-        let claims = tools::Claims::new(self.machine, &self.runners, self.rule);
+        let claims = Arc::default();
         settings.tools = tools::tools(self.machine, &self.runners, self.rule, &claims);
         if self.scenario.calls_server() {
-            let forgets = self.planted_in_server == Some(Planted::TaskForgotten);
-            settings.tools = settings.tools.with_servers(OnMachine::new(self.machine.clone(), forgets));
-            if self.planted_in_server == Some(Planted::CallAgain) {
-                settings.tools = tools::called_again(settings.tools);
-            }
+            settings.tools = settings.tools.with_servers(OnMachine::new(self.machine.clone()));
         }
         settings.backend = claims;
         if !self.scenario.subagents.is_empty() {
@@ -301,16 +294,8 @@ impl Visit<'_> {
 
     fn is_done(&self) -> bool {
         let all_said = self.scenario.says.iter().all(|say| has_said(&self.heard, say.text));
-        let tasks = self.fold.tasks();
-        let is_told = !tasks.untold().any(|task| task.notify);
-        let are_over = !self.scenario.awaits_tasks || (tasks.running().next().is_none() && is_told);
         let is_undone = !self.scenario.undoes || self.has_heard("rewind_finished");
-        all_said
-            && are_over
-            && is_undone
-            && self.fold.is_at_rest()
-            && self.waiting.is_empty()
-            && self.has_heard("turn_ended")
+        all_said && is_undone && self.fold.is_at_rest() && self.waiting.is_empty() && self.has_heard("turn_ended")
     }
 }
 

@@ -73,7 +73,7 @@ impl Simulated {
                 *failed += 1;
                 vec![delta, Err(ModelError::new(kind, "busy"))]
             }
-            None => vec![delta, Ok(done(&answer.about(task_in(messages))))],
+            None => vec![delta, Ok(done(answer))],
         }
     }
 }
@@ -101,16 +101,6 @@ const DONE: &str = "steps done: ";
 fn summed_up(messages: &[Arc<Message>]) -> usize {
     let said = messages.iter().flat_map(|message| notes(message)).find_map(|note| note.split_once(DONE));
     said.and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
-}
-
-/// The command that was left running, as the conversation has it.
-fn task_in(messages: &[Arc<Message>]) -> Option<&str> {
-    let results = messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
-        Part::ToolResult { outcome, .. } => Some(outcome.text.as_str()),
-        _ => None,
-    });
-    let mut named = results.filter_map(|text| text.strip_prefix("Runs in the background as ")?.split('.').next());
-    named.next()
 }
 
 fn notes(message: &Message) -> impl Iterator<Item = &str> {

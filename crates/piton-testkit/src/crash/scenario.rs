@@ -1,6 +1,5 @@
 //! What is going on when the machine crashes: what the user says and when, and what the model answers.
 
-use super::background::STAYS;
 use super::servers::TOOLS;
 use piton_core::event::{Delivery, TurnEnd};
 use piton_core::model::ModelErrorKind;
@@ -23,8 +22,6 @@ pub struct Scenario {
     pub(super) undoes: bool,
     /// A hook stands at every gate: see [`super::hooks`].
     pub(super) hooked: bool,
-    /// Nobody leaves before all that runs in the background is over, and the model was told.
-    pub(super) awaits_tasks: bool,
     /// What its subagents answer, by what they are told.
     pub(super) subagents: Vec<(&'static str, Vec<Answer>)>,
     /// How the last turn may end.
@@ -63,8 +60,7 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
     let made_short = ("write", json!({"path": "made.txt", "content": "made\n"}));
     let two_steps = vec![calls([act("first")]), calls([act("second")]), end.clone()];
     let said = vec![at_once("do it")];
-    let background = in_background(&end, &said);
-    let mut all = vec![
+    vec![
         Scenario::new("plain answer", vec![end.clone()], said.clone()),
         Scenario::new("one tool", vec![calls([act("one")]), end.clone()], said.clone()),
         Scenario::new("eight parallel tools", vec![calls(eight), end.clone()], said.clone()),
@@ -118,9 +114,7 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
             ends: &[TurnEnd::Canceled, TurnEnd::Completed],
             ..Scenario::new("cancel under way", vec![calls([waiting("cut"), act("beside")]), end], said)
         },
-    ];
-    all.extend(background);
-    all
+    ]
 }
 
 /// Three subagents: one calls another, one is in the background.
@@ -150,41 +144,6 @@ fn of_server(end: &Answer, said: &[Say]) -> Scenario {
     Scenario::new("calls of a server", replies, said.to_vec())
 }
 
-/// Commands in the background: one that ends with its turn or just after it, one that the model ends, one that is left running.
-fn in_background(end: &Answer, said: &[Say]) -> [Scenario; 3] {
-    // The end of one is told with the second step, or it wakes the model, which says the same.
-    let ends = vec![calls([command("ends by itself")]), end.clone(), end.clone()];
-    let stay = format!("{STAYS} until it is ended");
-    let kill = ("bash_kill", json!({"id": THE_TASK}));
-    let killed = vec![calls([command(&stay)]), calls([kill, act("beside")]), end.clone(), end.clone()];
-    let left = vec![calls([command(&stay), act("beside")]), end.clone(), end.clone()];
-    [
-        Scenario { awaits_tasks: true, ..Scenario::new("a background command", ends, said.to_vec()) },
-        Scenario { awaits_tasks: true, ..Scenario::new("a background command, ended", killed, said.to_vec()) },
-        Scenario::new("a background command, left running", left, said.to_vec()),
-    ]
-}
-
-/// What stands for the name of the command that was left running.
-const THE_TASK: &str = "the task";
-
-fn command(line: &str) -> (&'static str, Value) {
-    ("bash", json!({"command": line, "background": true, "notify": true}))
-}
-
-impl Answer {
-    /// It, with the name of a command in its place.
-    pub(super) fn about(&self, task: Option<&str>) -> Self {
-        let mut answer = self.clone();
-        let inputs =
-            answer.calls.iter_mut().flat_map(|(_, input)| input.as_object_mut()).flat_map(|all| all.values_mut());
-        for value in inputs.filter(|value| **value == THE_TASK) {
-            *value = json!(task.unwrap_or_default());
-        }
-        answer
-    }
-}
-
 impl Scenario {
     fn new(name: &'static str, replies: Vec<Answer>, says: Vec<Say>) -> Self {
         Self {
@@ -195,7 +154,6 @@ impl Scenario {
             asks: false,
             undoes: false,
             hooked: false,
-            awaits_tasks: false,
             subagents: Vec::new(),
             ends: &[TurnEnd::Completed],
         }

@@ -5,7 +5,6 @@ use crate::servers::played_tool;
 use async_trait::async_trait;
 use piton_core::call::Outcome;
 use piton_tools::servers::{Completed, Server, ServerCall, ServerContent, ServerContext, ServerState, Servers};
-use piton_tools::tool::interrupted;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -20,13 +19,11 @@ pub(super) const TOOLS: [&str; 2] = ["mcp__machine__act", "mcp__machine__task"];
 pub(super) struct OnMachine {
     machine: Arc<Machine>,
     changes: watch::Sender<u64>,
-    /// A negative control: nobody asks what became of a task.
-    forgets: bool,
 }
 
 impl OnMachine {
-    pub(super) fn new(machine: Arc<Machine>, forgets: bool) -> Arc<Self> {
-        Arc::new(Self { machine, changes: watch::channel(0).0, forgets })
+    pub(super) fn new(machine: Arc<Machine>) -> Arc<Self> {
+        Arc::new(Self { machine, changes: watch::channel(0).0 })
     }
 }
 
@@ -73,9 +70,6 @@ impl Servers for OnMachine {
 
     async fn resume_task(&self, _server: &str, handle: Value, _cx: ServerContext) -> Outcome {
         self.machine.point().await;
-        if self.forgets {
-            return interrupted();
-        }
         Outcome::ok(handle["line"].as_str().unwrap_or_default())
     }
 

@@ -1,9 +1,7 @@
 //! The tools of the crashing machine, one per class: `act` is opaque and runs under a claim, `write` and `read` are the
 //! product's own with points around them.
 
-use super::background::{Commands, STAYS};
 use super::machine::Machine;
-use super::servers::TOOLS;
 use super::tree;
 use async_trait::async_trait;
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
@@ -16,7 +14,6 @@ use piton_tools::spawn::Confinement;
 use piton_tools::tool::{Tool, ToolContext};
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -28,74 +25,32 @@ pub(super) enum Rule {
     NoClaim,
     /// A negative control: a call without a result is run again, as most agents do.
     RunAgain,
-    /// A negative control: whoever looks after a command in the background says that it ended well, and has not looked.
-    BlindWatch,
 }
 
 /// Runners at work or on their way, in the order they were started. They outlive the process.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Runners {
-    at_work: Arc<Mutex<Vec<Arc<Mutex<Runner>>>>>,
-    /// What each that ever was had to do.
-    lines: Arc<Mutex<HashMap<PathBuf, String>>>,
-}
+pub(super) struct Runners(Arc<Mutex<Vec<Arc<Mutex<Runner>>>>>);
 
 impl Runners {
     pub(super) fn push(&self, runner: Arc<Mutex<Runner>>) {
-        let told = {
-            let runner = lock(&runner);
-            (runner.base.clone(), runner.line.clone())
-        };
-        lock(&self.lines).extend([told]);
-        lock(&self.at_work).push(runner);
-    }
-
-    /// The one of a call, while it is not over.
-    pub(super) fn find(&self, base: &Path) -> Option<Arc<Mutex<Runner>>> {
-        let is_it = |runner: &&Arc<Mutex<Runner>>| {
-            let runner = lock(runner);
-            runner.base == base && !matches!(runner.progress, Progress::Over)
-        };
-        lock(&self.at_work).iter().find(is_it).cloned()
-    }
-
-    /// What that of a call had to do, if there ever was one.
-    pub(super) fn line_of(&self, base: &Path) -> Option<String> {
-        lock(&self.lines).get(base).cloned()
+        lock(&self.0).push(runner);
     }
 
     /// All of them; none are left.
     pub(super) fn take(&self) -> Vec<Arc<Mutex<Runner>>> {
-        std::mem::take(&mut *lock(&self.at_work))
+        std::mem::take(&mut *lock(&self.0))
     }
 }
 
 /// This machine, as far as `act` has to know it: where the claims of the session's calls lie.
-#[derive(Debug)]
-pub(super) struct Claims {
-    calls: OnceLock<PathBuf>,
-    machine: Arc<Machine>,
-    runners: Runners,
-    rule: Rule,
-}
-
-impl Claims {
-    pub(super) fn new(machine: &Arc<Machine>, runners: &Runners, rule: Rule) -> Arc<Self> {
-        Arc::new(Self { calls: OnceLock::new(), machine: Arc::clone(machine), runners: runners.clone(), rule })
-    }
-}
+#[derive(Debug, Default)]
+pub(super) struct Claims(OnceLock<PathBuf>);
 
 impl Backend for Claims {
     fn executor(&self, calls: &Path) -> Arc<dyn Executor> {
         // A harness serves one session.
-        let _ = self.calls.set(calls.to_path_buf());
-        Arc::new(Commands {
-            machine: Arc::clone(&self.machine),
-            runners: self.runners.clone(),
-            rule: self.rule,
-            calls: calls.to_path_buf(),
-            marks: Local::default().executor(calls),
-        })
+        let _ = self.0.set(calls.to_path_buf());
+        Local::default().executor(calls)
     }
 
     fn files(&self, calls: &Path, confinement: &Confinement) -> Arc<dyn Files> {
@@ -107,42 +62,12 @@ pub(super) fn tools(machine: &Arc<Machine>, runners: &Runners, rule: Rule, claim
     let builtin = ToolSet::builtin();
     let (machine, runners, claims) = (machine.clone(), runners.clone(), claims.clone());
     let mut tools = ToolSet::empty().with(Arc::new(Acting { machine: machine.clone(), runners, rule, claims }));
-    for name in ["read", "write", "bash", "bash_kill"] {
+    for name in ["read", "write"] {
         if let Some(inner) = builtin.get(name) {
             tools = tools.with(Arc::new(Pointed { machine: machine.clone(), inner }));
         }
     }
     tools
-}
-
-/// A negative control: tools of the server whose calls are made again where they were cut off.
-pub(super) fn called_again(tools: ToolSet) -> ToolSet {
-    let again = |tools: ToolSet, name: &str| match tools.get(name) {
-        Some(inner) => tools.with(Arc::new(Again(inner))),
-        None => tools,
-    };
-    TOOLS.into_iter().fold(tools, again)
-}
-
-struct Again(Arc<dyn Tool>);
-
-#[async_trait]
-impl Tool for Again {
-    fn spec(&self) -> ToolSpec {
-        self.0.spec()
-    }
-
-    fn plan(&self, input: &Value, look: &Look) -> Result<Plan, Outcome> {
-        self.0.plan(input, look)
-    }
-
-    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
-        self.0.run(input, cx).await
-    }
-
-    async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
-        self.0.run(input, cx).await
-    }
 }
 
 /// How far a runner has come.
@@ -168,39 +93,15 @@ pub(super) struct Runner {
     rule: Rule,
     progress: Progress,
     end: CommandEnd,
-    /// Whether nobody waits for it: it may outlive many Pitons.
-    is_of_background: bool,
 }
 
 impl Runner {
-    /// One that runs a command in the background.
-    pub(super) fn of_command(base: PathBuf, line: String, rule: Rule) -> Arc<Mutex<Self>> {
-        let (progress, end) = (Progress::Told, CommandEnd::Exited);
-        Arc::new(Mutex::new(Self { base, line, remakes: None, rule, progress, end, is_of_background: true }))
-    }
-
-    /// Whether its command runs in the background.
-    pub(super) fn is_of_background(&self) -> bool {
-        self.is_of_background
-    }
-
-    /// Whether it has begun what it does not end by itself, and was not stopped.
-    pub(super) fn stays(&self) -> bool {
-        let is_at_it = matches!(self.progress, Progress::Acted(_)) && self.end == CommandEnd::Exited;
-        is_at_it && self.is_of_background && self.line.starts_with(STAYS)
-    }
-
-    /// Its command is ended.
-    pub(super) fn stop(&mut self) {
-        self.end = CommandEnd::Cancelled;
-    }
-
     /// The next thing that it does; `false` when there is none.
     pub(super) fn go_on(&mut self, machine: &Machine) -> bool {
         self.progress = match std::mem::replace(&mut self.progress, Progress::Over) {
             Progress::Told => match (Act::claim(&self.base, simulated()), self.rule) {
                 (Ok(Some(act)), _) => Progress::Claimed(Some(act)),
-                (Ok(None), Rule::Kept | Rule::BlindWatch) => Progress::Over,
+                (Ok(None), Rule::Kept) => Progress::Over,
                 (Ok(None), Rule::NoClaim | Rule::RunAgain) => Progress::Claimed(None),
                 (Err(error), _) => {
                     machine.accuse(format!("harness: no claim for {}: {error}", self.line));
@@ -274,15 +175,14 @@ impl Tool for Acting {
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
         let machine = &self.machine;
         machine.point().await;
-        let Some(calls) = self.claims.calls.get() else { return Outcome::failed("the session has no executor") };
+        let Some(calls) = self.claims.0.get() else { return Outcome::failed("the session has no executor") };
         if let Err(error) = std::fs::create_dir_all(calls) {
             return Outcome::failed(error.to_string());
         }
         let line = input["line"].as_str().unwrap_or_default().to_owned();
         let base = calls.join(cx.call.as_str());
         let remakes = (input["remake"] == true).then(|| cx.workspace.clone());
-        let (progress, end) = (Progress::Told, CommandEnd::Exited);
-        let runner = Runner { base, line, remakes, rule: self.rule, progress, end, is_of_background: false };
+        let runner = Runner { base, line, remakes, rule: self.rule, progress: Progress::Told, end: CommandEnd::Exited };
         let runner = Arc::new(Mutex::new(runner));
         self.runners.push(runner.clone());
         loop {
@@ -310,7 +210,7 @@ impl Tool for Acting {
 
     async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
         match self.rule {
-            Rule::Kept | Rule::NoClaim | Rule::BlindWatch => {
+            Rule::Kept | Rule::NoClaim => {
                 let watch =
                     CommandWatch { output: cx.output.clone(), stop: cx.cancel.clone(), ..CommandWatch::default() };
                 cx.executor
