@@ -351,16 +351,17 @@ fn said_by_server(said: &ErrorData) -> String {
     format!("{} ({})", text::line(&said.message, 400), said.code.0)
 }
 
-/// An error and its causes; an error of the operating system may hold another one.
+/// An error and its causes.
 fn causes(error: &Any) -> impl Iterator<Item = &Any> {
-    fn cause<'e>(error: &&'e Any) -> Option<&'e Any> {
-        let error: &'e Any = error;
-        match error.downcast_ref::<std::io::Error>() {
-            Some(io) => io.get_ref().map(|inner| inner as &Any),
-            None => error.source(),
-        }
+    std::iter::successors(Some(error), |&error| cause(error))
+}
+
+/// What is behind an error; one of the operating system may hold another one.
+fn cause(error: &Any) -> Option<&Any> {
+    match error.downcast_ref::<std::io::Error>() {
+        Some(io) => io.get_ref().map(|inner| inner as &Any),
+        None => error.source(),
     }
-    std::iter::successors(Some(error), cause)
 }
 
 /// The last cause, which names what happened and nothing around it.
