@@ -40,6 +40,7 @@ use crate::commands::sessions::find;
 use crate::failure::{Context, Result};
 use crate::out::print;
 use crate::pictures::FrameSizes;
+use crate::out::server_news::ServerNews;
 use crate::run::opening;
 use crate::run::order::Place;
 use crate::run::stops::Stops;
@@ -48,7 +49,7 @@ use crate::run::wishes::wishes;
 use crate::surroundings::Surroundings;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use piton_core::client::{Prompt, Published, Reply};
+use piton_core::client::{Live, Prompt, Published, Reply};
 use piton_core::configure::Configure;
 use piton_core::ending::TurnEnd;
 use piton_core::event::{Event, Subject};
@@ -132,6 +133,7 @@ struct Chat<'a> {
     open: Option<Open<'a>>,
     /// The MCP servers of the session.
     servers: Option<Arc<dyn Servers>>,
+    server_news: ServerNews,
     /// Gives up what the servers are asked about a line.
     looking_up: CancellationToken,
     /// What the model's commands can reach. `None`: that is not known here, as where another process runs the session.
@@ -203,6 +205,7 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
         settings: None,
         open: None,
         servers: None,
+        server_news: ServerNews::default(),
         looking_up: CancellationToken::new(),
         sandbox: None,
         asked: FuturesUnordered::new(),
@@ -322,6 +325,7 @@ impl Chat<'_> {
                 if let Published::Recorded(record) = &published {
                     self.agents.hear(record);
                 }
+                self.tell_of_servers(&published);
                 let changed = self.changed(&published);
                 let news = match (&published, &self.open) {
                     (Published::Recorded(record), Some(open)) if record.seq > open.session.opened_at() => Some(record),
@@ -338,6 +342,15 @@ impl Chat<'_> {
                 changed.iter().for_each(|changed| self.configured(changed));
             }
             None => self.was_closed(piton_core::client::Closed::Lost),
+        }
+    }
+
+    /// A warning for each server that cannot be used, or not in all. `/mcp` says more.
+    fn tell_of_servers(&mut self, published: &Published) {
+        let Published::Live(live) = published else { return };
+        if let Live::Servers { servers } = &**live {
+            let lines = self.server_news.lines(servers);
+            lines.into_iter().for_each(|line| self.warn(line));
         }
     }
 

@@ -3,4 +3,5 @@
 pub(crate) mod markdown;
 pub(crate) mod print;
 pub(crate) mod report;
+pub(crate) mod server_news;
 pub(crate) mod view;

@@ -660,6 +660,9 @@ pub struct ServerNow {
     /// Why it cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// What it offers and Piton leaves out, with the reason: a tool whose schema is invalid, a name that is there twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// How a turn went.

@@ -827,6 +827,9 @@ pub struct Sampled {
     /// The most it can have used, if it may be billed and its usage is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Bound>,
+    /// How long the model took, in milliseconds; 0 if that is unknown.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub took_ms: u64,
 }
 
 impl Sampled {
@@ -939,9 +942,8 @@ pub struct Spent {
     pub duration_ms: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 impl Event {

@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 pub use block::{
     Block, BlockId, Body, CallBlock, CallStage, Caller, CompactionBlock, CompactionEnd, LostTry, ModelBlock,
-    ModelState, Order, RewindState, SessionBlock, WordsState,
+    ModelState, Order, RewindState, SampledCall, SessionBlock, WordsState,
 };
 pub use written::Written;
 

@@ -306,6 +306,29 @@ pub struct CallTrace {
     pub title: String,
     /// Characters that the model read of its output.
     pub output_chars: usize,
+    /// The model calls that its server asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sampled: Vec<SampledTrace>,
+}
+
+/// A model call that an MCP server asked for while a call of its tool ran.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SampledTrace {
+    /// Where its end is recorded.
+    pub seq: Seq,
+    /// `provider/model`.
+    pub model: String,
+    /// When it was asked.
+    pub at_ms: TimeMs,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// Whether it replied.
+    pub replied: bool,
+    /// What it used.
+    pub usage: Usage,
+    /// What it cost, in millionths of a US dollar, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
 }
 
 /// Who refused a call.

@@ -4,7 +4,7 @@
 use crate::bus::Bus;
 use crate::error::EngineError;
 use crate::inbox::{Asked, WeakInbox};
-use crate::sampling::{ByRule, Prompt, Sampler};
+use crate::sampling::{ByRule, Sampler};
 use crate::settings::Attendance;
 use async_trait::async_trait;
 use piton_core::client::{Want, Wanted};
@@ -236,7 +236,7 @@ impl ServerClient for CallClient {
         if self.sampled.fetch_add(1, Ordering::Relaxed) >= MOST_SAMPLED {
             return Err(format!("one call of a tool may ask models {MOST_SAMPLED} times"));
         }
-        let prompt = Prompt::read(&request, &sampler.firewall)?;
+        let prompt = sampler.read(&request)?;
         match sampler.by_rule(server) {
             ByRule::Allowed => {}
             ByRule::Denied => return Err("a rule of the user's forbids it".to_owned()),

@@ -4,6 +4,7 @@
 //!   invoke_agent piton            one turn
 //!   ├── chat MODEL                one call of a model, failed ones too; those for a summary or a title
 //!   └── execute_tool TOOL         one call of a tool that began
+//!       └── chat MODEL            one call of a model that its MCP server asked for
 //! ```
 //!
 //! Spans are made of the story, with the journal's times, and their ids follow from session and position: the same turn sent
@@ -15,7 +16,7 @@ use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
 use piton_core::story::{Body, Story};
 use piton_core::trace::{
-    AskResult, CallTrace, CompactionTrace, ModelCall, StepTrace, SummaryAsked, TitleTrace, Trace, trace,
+    AskResult, CallTrace, CompactionTrace, ModelCall, SampledTrace, StepTrace, SummaryAsked, TitleTrace, Trace, trace,
 };
 use serde_json::{Map, Value, json};
 
@@ -191,7 +192,8 @@ fn step_spans(step: &StepTrace, ids: &Ids<'_>) -> Vec<Value> {
     let chats = step.asked.iter().map(|asked| chat(asked, step, ids));
     let summaries = step.compactions.iter().filter_map(|compaction| summary(compaction, ids));
     let tools = step.calls.iter().filter_map(|call| tool(call, step, ids));
-    chats.chain(summaries).chain(tools).collect()
+    let sampled = step.calls.iter().flat_map(|call| call.sampled.iter().map(|asked| sampled(asked, call, ids)));
+    chats.chain(summaries).chain(tools).chain(sampled).collect()
 }
 
 /// A call of a model, whatever for.
@@ -261,6 +263,19 @@ fn named(title: &TitleTrace, ids: &Ids<'_>) -> Value {
     let TitleTrace { seq, at_ms, took_ms, cost_micros, .. } = *title;
     let chat = Chat { seq, model: &title.model, at_ms, took_ms, usage: &title.usage, cost_micros };
     let (span, attributes) = chat.span(ids, vec![text("piton.purpose", "title")]);
+    whole(span, attributes)
+}
+
+/// Below the call that it was asked for in.
+fn sampled(asked: &SampledTrace, call: &CallTrace, ids: &Ids<'_>) -> Value {
+    let SampledTrace { seq, at_ms, took_ms, cost_micros, .. } = *asked;
+    let chat = Chat { seq, model: &asked.model, at_ms, took_ms, usage: &asked.usage, cost_micros };
+    let (mut span, mut attributes) = chat.span(ids, vec![text("piton.purpose", "sampling")]);
+    span.insert("parentSpanId".to_owned(), json!(ids.span(&of_call(&call.call))));
+    if !asked.replied {
+        attributes.push(text("error.type", "no_reply"));
+        span.insert("status".to_owned(), json!({"code": ERROR}));
+    }
     whole(span, attributes)
 }
 

@@ -1,16 +1,18 @@
 //! Models that MCP servers ask while their tools run (sampling).
 //!
 //! A rule or a person allows it, the budget of the session's family pays, and what was asked and used is on record before the server gets
-//! the answer. Only text goes in and out. This module must not know how a person is asked.
+//! the answer. Text and pictures go in, text comes out. This module must not know how a person is asked.
 
 use crate::inbox::{Affordable, Afforded, Asked, WeakInbox};
 use crate::prompt::{self, CostEstimate};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use futures_util::StreamExt as _;
 use piton_core::budget::{Bound, dollars};
 use piton_core::event::{Event, Sampled};
 use piton_core::hidden;
 use piton_core::ids::{CallId, SessionId};
-use piton_core::limits::STREAM_SILENT_MS;
+use piton_core::limits::{IMAGE_BYTES, STREAM_SILENT_MS};
 use piton_core::message::{FinishReason, Message, Part, Role, Usage, prose};
 use piton_core::model::{ModelError, ModelEvent, Reply, Request};
 use piton_core::permission::{Action, Rules};
@@ -18,15 +20,19 @@ use piton_core::question::{Question, QuestionBlock};
 use piton_core::secrets::{Depth, Firewall};
 use piton_core::server_tool;
 use piton_models::model::Model;
+use piton_tools::read::{image_type, picture_fault};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Bytes of a prompt: a person reads all of it.
 const MOST_PROMPT_BYTES: usize = 64 << 10;
+/// Pictures of a prompt.
+const MOST_PICTURES: usize = 8;
 /// Tokens of an answer.
 const MOST_TOKENS: u32 = 16_000;
 const SILENCE: Duration = Duration::from_millis(STREAM_SILENT_MS);
@@ -45,7 +51,7 @@ pub(crate) struct Sampler {
 /// What a server wants to ask.
 pub(crate) struct Prompt {
     system: String,
-    messages: Vec<(Role, String)>,
+    messages: Vec<(Role, Vec<Part>)>,
     most_tokens: u32,
 }
 
@@ -60,7 +66,7 @@ pub(crate) enum ByRule {
 
 impl Prompt {
     /// Reads `sampling/createMessage`.
-    pub(crate) fn read(request: &Value, firewall: &Firewall) -> Result<Self, String> {
+    fn read(request: &Value, firewall: &Firewall) -> Result<Self, String> {
         let clean = |text: &str| firewall.cleaned(text, Depth::Everything).into_owned();
         if request.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty()) {
             return Err("this client samples without tools".to_owned());
@@ -73,11 +79,15 @@ impl Prompt {
                 Some("assistant") => Role::Assistant,
                 _ => return Err("a message is from `user` or `assistant`".to_owned()),
             };
-            messages.push((role, clean(&text_of(message.get("content").unwrap_or(&Value::Null))?)));
+            messages.push((role, parts_of(message.get("content").unwrap_or(&Value::Null), clean)?));
         }
-        let bytes = system.len() + messages.iter().map(|(_, text)| text.len()).sum::<usize>();
-        if messages.is_empty() || bytes > MOST_PROMPT_BYTES {
-            return Err(format!("a prompt has messages, and at most {MOST_PROMPT_BYTES} bytes"));
+        let parts = || messages.iter().flat_map(|(_, parts): &(Role, Vec<Part>)| parts);
+        let text_bytes = |part: &Part| if let Part::Text { text, .. } = part { text.len() } else { 0 };
+        if messages.is_empty() || system.len() + parts().map(text_bytes).sum::<usize>() > MOST_PROMPT_BYTES {
+            return Err(format!("a prompt has messages, and at most {MOST_PROMPT_BYTES} bytes of text"));
+        }
+        if parts().filter(|part| is_picture(part)).count() > MOST_PICTURES {
+            return Err(format!("a prompt has at most {MOST_PICTURES} pictures"));
         }
         let most = request.get("maxTokens").and_then(Value::as_u64).unwrap_or(u64::MAX);
         let most_tokens = u32::try_from(most).unwrap_or(u32::MAX).clamp(1, MOST_TOKENS);
@@ -90,23 +100,59 @@ impl Prompt {
         if !self.system.is_empty() {
             let _ = write!(text, "system:\n{}\n\n", hidden::visible(&self.system));
         }
-        for (role, words) in &self.messages {
+        for (role, parts) in &self.messages {
             let role = if *role == Role::User { "user" } else { "assistant" };
-            let _ = write!(text, "{role}:\n{}\n\n", hidden::visible(words));
+            let words: Vec<String> = parts.iter().map(words).collect();
+            let _ = write!(text, "{role}:\n{}\n\n", words.join("\n\n"));
         }
         text.trim_end().to_owned()
     }
 }
 
-fn text_of(content: &Value) -> Result<String, String> {
-    let only = || "only text can be sampled here".to_owned();
+/// A part as people read it.
+fn words(part: &Part) -> String {
+    match part {
+        Part::Text { text, .. } => hidden::visible(text).into_owned(),
+        Part::Image { media_type, data } => {
+            // Four characters for three bytes.
+            let kilobytes = (data.len() / 4 * 3).div_ceil(1_000);
+            format!("[a picture, {media_type}, {kilobytes} kB, which cannot be shown here]")
+        }
+        _ => String::new(),
+    }
+}
+
+fn is_picture(part: &Part) -> bool {
+    matches!(part, Part::Image { .. })
+}
+
+/// The parts of a message: its texts, cleaned, and its pictures.
+fn parts_of(content: &Value, clean: impl Fn(&str) -> String) -> Result<Vec<Part>, String> {
     let block = |block: &Value| match block.get("type").and_then(Value::as_str) {
-        Some("text") => block.get("text").and_then(Value::as_str).map(ToOwned::to_owned).ok_or_else(only),
-        _ => Err(only()),
+        Some("text") => {
+            let text = block.get("text").and_then(Value::as_str).ok_or("a block of text has no text")?;
+            Ok(Part::text(clean(text)))
+        }
+        Some("image") => picture(block),
+        Some("tool_use" | "tool_result") => Err("this client samples without tools".to_owned()),
+        _ => Err("only text and pictures can be sampled here".to_owned()),
     };
     match content {
-        Value::Array(blocks) => Ok(blocks.iter().map(block).collect::<Result<Vec<_>, _>>()?.join("\n\n")),
-        one => block(one),
+        Value::Array(blocks) => blocks.iter().map(block).collect(),
+        one => Ok(vec![block(one)?]),
+    }
+}
+
+/// A picture as its bytes say, whatever the server says of it.
+fn picture(block: &Value) -> Result<Part, String> {
+    let data = block.get("data").and_then(Value::as_str).unwrap_or_default();
+    let bytes = BASE64_STANDARD.decode(data).map_err(|_| "a picture is not base64")?;
+    let kind = image_type(&bytes).ok_or("a picture is none that models look at (PNG, JPEG, GIF, WebP)")?;
+    let too_large = u64::try_from(bytes.len()).map_or(true, |bytes| bytes > IMAGE_BYTES);
+    let fault = if too_large { Some("it is larger than models take") } else { picture_fault(kind, &bytes) };
+    match fault {
+        Some(fault) => Err(format!("a picture cannot be sampled: {fault}")),
+        None => Ok(Part::Image { media_type: kind.to_owned(), data: BASE64_STANDARD.encode(bytes) }),
     }
 }
 
@@ -118,6 +164,16 @@ impl Sampler {
             Some(Action::Deny) => ByRule::Denied,
             Some(Action::Ask) | None => ByRule::Open,
         }
+    }
+
+    /// Reads `sampling/createMessage`, if the model can be asked it.
+    pub(crate) fn read(&self, request: &Value) -> Result<Prompt, String> {
+        let prompt = Prompt::read(request, &self.firewall)?;
+        let has_pictures = prompt.messages.iter().flat_map(|(_, parts)| parts).any(is_picture);
+        if has_pictures && self.model.limits().images != Some(true) {
+            return Err(format!("{} does not look at pictures", self.model.name()));
+        }
+        Ok(prompt)
     }
 
     /// The question whether a server may ask this.
@@ -160,12 +216,14 @@ impl Sampler {
         let mut request = self.request(prompt);
         let afforded = self.afford(&request, prompt).await?;
         request.max_output_tokens = Some(afforded.output_tokens);
+        let asked = Instant::now();
         let heard = tokio::select! {
             biased;
             () = stop.cancelled() => Heard::Cut,
             heard = hear(&*self.model, request) => heard,
         };
-        let (sampled, answer) = self.came_of(heard, prompt, afforded.at_most);
+        let (mut sampled, answer) = self.came_of(heard, prompt, afforded.at_most);
+        sampled.took_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
         let event = Event::ServerSampled { call: call.clone(), server: server.to_owned(), sampled: Box::new(sampled) };
         let (done, recorded) = oneshot::channel();
         let gone = || "the session cannot record it any more".to_owned();
@@ -176,7 +234,7 @@ impl Sampler {
 
     fn request(&self, prompt: &Prompt) -> Request {
         let name = self.model.name();
-        let message = |(role, text): &(Role, String)| Arc::new(Message::new(*role, vec![Part::text(text.as_str())]));
+        let message = |(role, parts): &(Role, Vec<Part>)| Arc::new(Message::new(*role, parts.clone()));
         Request {
             session: self.session.to_string(),
             model: name.split_once('/').map_or(name, |(_, model)| model).to_owned(),
@@ -210,6 +268,7 @@ impl Sampler {
             usage,
             cost_micros: if may_be_billed { prompt::cost(&*self.model, &usage, is_counted) } else { None },
             at_most: (may_be_billed && !is_counted).then_some(at_most),
+            took_ms: 0,
         };
         match heard {
             Heard::Reply(reply) => {

@@ -8,10 +8,12 @@ use crate::support::{Home, call, cassette, recorded, says};
 use piton_core::call::Status;
 use piton_core::client::{Compact, Published, Wanted};
 use piton_core::event::{Event, GivenKind, Sampled, Subject};
+use piton_core::message::Message;
 use piton_core::model::Request;
 use piton_core::permission::Action;
 use piton_core::question::{Decision, QuestionBlock};
 use piton_engine::engine::{Attendance, Settings};
+use piton_engine::otel;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_models::recorded::Recorded;
 use piton_testkit::servers::{Part, PlayedServers};
@@ -64,6 +66,22 @@ async fn servers_start_beside_the_first_request_are_told_of_and_closed() {
     session.close().await;
     let log = servers.log();
     assert_eq!((log.first().unwrap().as_str(), log.last().unwrap().as_str()), ("start", "close"), "{log:?}");
+}
+
+#[tokio::test]
+async fn what_is_left_out_of_a_server_is_told_once() {
+    let home = Home::new();
+    let servers = PlayedServers::new([Part::ready("db", ["query"]).without("the tool drop was left out: its schema")]);
+    let lines = [call("list", &json!({})), call("list", &json!({})), call("list", &json!({})), says("done")];
+    let session = home.create(with(&servers, &lines)).await;
+    session.prompt("go").await.unwrap();
+    let events: Vec<Event> = session.records().await.unwrap().into_iter().map(|record| record.event).collect();
+    session.close().await;
+    let told = events.iter().filter(|event| match event {
+        Event::StepStarted { note: Some(note), .. } => note.contains("the tool drop was left out: its schema"),
+        _ => false,
+    });
+    assert_eq!(told.count(), 1);
 }
 
 #[tokio::test]
@@ -286,15 +304,65 @@ async fn what_a_model_may_have_used_counts_even_if_the_call_is_stopped() {
     assert!(one.answer.is_empty() && one.at_most.is_some_and(|most| most.tokens > 50), "{one:?}");
 }
 
+/// A picture of one pixel.
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+fn shows(data: &str) -> Value {
+    let picture = json!({"type": "image", "data": data, "mimeType": "image/jpeg"});
+    json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "What is this?"}, picture]}]})
+}
+
 #[tokio::test]
-async fn a_server_asks_a_model_for_text_alone_and_not_for_too_much() {
-    let picture =
-        json!({"messages": [{"role": "user", "content": {"type": "image", "data": "x", "mimeType": "image/png"}}]});
+async fn a_server_shows_a_model_that_looks_a_picture() {
+    let model = Watched::new(&[used(call("mcp__db__query", &json!({}))), used(says("done"))]);
+    let model = Arc::new(Watched { looks: Some(true), ..model });
+    let settings = || Settings { model: Arc::clone(&model) as Arc<dyn Model>, ..sampling(&shows(PIXEL), &[]) };
+    let (text, events, wanted) = decided(settings(), Some(Decision::Approve)).await;
+    assert!(text.ends_with("The model said \"forty-two\"."), "{text}");
+    let wanted = wanted.unwrap();
+    let QuestionBlock::Text { text } = &wanted.question().unwrap().body[0] else { panic!("{wanted:?}") };
+    assert_eq!(text, "user:\nWhat is this?\n\n[a picture, image/png, 1 kB, which cannot be shown here]");
+    let [one] = sampled(&events)[..] else { panic!("{events:?}") };
+    assert_eq!(&one.prompt, text);
+    let shown = model.shown.lock().unwrap();
+    let [Message { parts, .. }] = &shown[..] else { panic!("{shown:?}") };
+    // As its bytes say, not as the server does.
+    assert_eq!(parts[1], piton_core::message::Part::Image { media_type: "image/png".into(), data: PIXEL.into() });
+}
+
+#[tokio::test]
+async fn a_model_call_of_a_server_stands_in_the_trace_below_the_call_of_its_tool() {
+    let (home, settings) = (Home::new(), sampling(&prompt("How much?"), &[("sampling__db", Action::Allow)]));
+    let session = home.create(settings).await;
+    session.prompt("go").await.unwrap();
+    let records = session.records().await.unwrap();
+    let story = piton_core::story::Story::of(&records);
+    let resource = otel::Resource { service: "piton".to_owned(), attributes: Vec::new() };
+    let all = otel::export(session.id(), &story, 1, &resource).unwrap();
+    session.close().await;
+    let spans = all["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
+    let of_tool = spans.iter().find(|span| span["name"] == "execute_tool mcp__db__query").unwrap();
+    let below: Vec<&Value> = spans.iter().filter(|span| span["parentSpanId"] == of_tool["spanId"]).collect();
+    let [asked] = below[..] else { panic!("{spans:#?}") };
+    let attributes = asked["attributes"].to_string();
+    assert_eq!(asked["name"], "chat cassette");
+    assert!(attributes.contains("sampling") && attributes.contains("gen_ai.usage.input_tokens"), "{attributes}");
+    let ids: std::collections::BTreeSet<String> = spans.iter().map(|span| span["spanId"].to_string()).collect();
+    assert_eq!(ids.len(), spans.len());
+}
+
+#[tokio::test]
+async fn a_server_asks_a_model_without_tools_and_not_for_too_much() {
+    let message = |content: Value| json!({"messages": [{"role": "user", "content": content}]});
     let tools = json!({"messages": prompt("x")["messages"], "tools": [{"name": "t"}]});
     for (request, why) in [
-        (picture, "only text can be sampled here"),
+        (shows(PIXEL), "recorded/cassette does not look at pictures"),
+        (shows("x"), "a picture is not base64"),
+        (shows("aGVsbG8="), "a picture is none that models look at"),
+        (message(json!({"type": "audio", "data": "x"})), "only text and pictures can be sampled here"),
+        (message(json!({"type": "tool_result"})), "this client samples without tools"),
         (tools, "this client samples without tools"),
-        (prompt(&"x".repeat(70_000)), "at most 65536 bytes"),
+        (prompt(&"x".repeat(70_000)), "at most 65536 bytes of text"),
         (json!({}), "a prompt has messages"),
     ] {
         let (text, events, _) = decided(sampling(&request, &[("sampling__db", Action::Allow)]), None).await;
@@ -330,6 +398,9 @@ struct Watched {
     model: Recorded,
     without_tools: Recorded,
     tools: Mutex<Vec<Vec<String>>>,
+    /// What it was sent without tools.
+    shown: Mutex<Vec<Message>>,
+    looks: Option<bool>,
     /// Told when it is asked without tools. It says nothing then.
     falls_silent: Option<Arc<Notify>>,
 }
@@ -337,7 +408,8 @@ struct Watched {
 impl Watched {
     fn new(lines: &[Value]) -> Self {
         let without_tools = recorded(&[used(says("forty-two"))]);
-        Self { model: recorded(lines), without_tools, tools: Mutex::default(), falls_silent: None }
+        let model = recorded(lines);
+        Self { model, without_tools, tools: Mutex::default(), shown: Mutex::default(), looks: None, falls_silent: None }
     }
 }
 
@@ -347,7 +419,7 @@ impl Model for Watched {
     }
 
     fn limits(&self) -> ModelLimits {
-        self.model.limits()
+        ModelLimits { images: self.looks, ..self.model.limits() }
     }
 
     fn price(&self) -> Option<Price> {
@@ -360,7 +432,10 @@ impl Model for Watched {
                 asked.notify_one();
                 return Box::pin(futures_util::stream::pending());
             }
-            None if request.tools.is_empty() => return self.without_tools.stream(request),
+            None if request.tools.is_empty() => {
+                self.shown.lock().unwrap().extend(request.messages.iter().map(|message| Message::clone(message)));
+                return self.without_tools.stream(request);
+            }
             _ => {}
         }
         self.tools.lock().unwrap().push(request.tools.iter().map(|tool| tool.name.clone()).collect());

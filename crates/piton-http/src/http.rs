@@ -29,6 +29,14 @@ pub fn client(url: &Url, options: &HttpOptions) -> Result<Client, HttpError> {
     Http::new(options.clone()).client(url).cloned()
 }
 
+/// What an error of such a client means.
+pub fn failure(error: &reqwest::Error, url: &Url, options: &HttpOptions) -> HttpError {
+    match error.is_body() || error.is_decode() {
+        true => HttpError::reading(error, url),
+        false => HttpError::sending(error, url, options.proxy_shown(url).as_deref()),
+    }
+}
+
 /// The same, which connects to the address's host only by these addresses: they were judged.
 pub fn pinned(url: &Url, options: &HttpOptions, addresses: &[IpAddr]) -> Result<Client, HttpError> {
     let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());

@@ -14,7 +14,7 @@ pub mod egress;
 pub mod page;
 
 pub use error::HttpError;
-pub use http::{Answer, Http, client, fetch, pinned, post_json};
+pub use http::{Answer, Http, client, failure, fetch, pinned, post_json};
 pub use options::{HttpOptions, Proxies};
 pub use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::{Client, Response, StatusCode, Url};

@@ -4,10 +4,11 @@
 //! A server of the modern era asks by an answer that says what it needs; the same request goes out again with what was asked for.
 //! That is the protocol's own way to go on, not a second call: the server has said that the first did nothing yet.
 
-use crate::error::{chain, missing_scope};
+use crate::error::missing_scope;
 use crate::host::{Host, UnderWay};
 use crate::results;
 use crate::text;
+use crate::words::{self, Words};
 use piton_core::call::{Outcome, Status};
 use piton_tools::servers::{ServerCall, ServerClient, ServerContext};
 use piton_tools::tool::interrupted;
@@ -45,6 +46,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) host: &'a Host,
     pub(crate) timeout: Duration,
     pub(crate) cancel: &'a CancellationToken,
+    /// Says what went wrong.
+    pub(crate) words: Words<'a>,
     /// Its place in a trace, where it has one.
     pub(crate) traceparent: Option<&'a str>,
 }
@@ -181,13 +184,11 @@ async fn ended(failure: Failure, call: &ServerCall, asking: &Asking<'_>, cx: &Se
     // What a server says is its own business; what the transport says is not.
     let is_of_transport = matches!(error, ServiceError::TransportSend(_));
     if is_of_transport
-        && (error.is_authorization_required()
-            || error.auth_challenge().is_some()
-            || crate::login::is_rejected(&chain(&error)))
+        && (error.is_authorization_required() || error.auth_challenge().is_some() || words::is_rejected(&error))
     {
         return Called::NeedsLogin(missing_scope(error.auth_challenge()));
     }
-    if is_of_transport && is_expired(&chain(&error)) {
+    if words::is_expired(&error) {
         return Called::Expired;
     }
     if let ServiceError::McpError(asked) = &error
@@ -195,7 +196,7 @@ async fn ended(failure: Failure, call: &ServerCall, asking: &Asking<'_>, cx: &Se
     {
         return Called::Ended(opened(asked, asking, cx).await);
     }
-    Called::Ended(failed(&error, &call.server, asking.timeout))
+    Called::Ended(failed(&error, &call.server, asking))
 }
 
 /// Asks a person to open the addresses that an error names.
@@ -216,13 +217,8 @@ async fn opened(asked: &ErrorData, asking: &Asking<'_>, cx: &ServerContext) -> O
     })
 }
 
-/// Whether the transport says that the server no longer knows the session.
-pub(crate) fn is_expired(error: &str) -> bool {
-    error.contains("Session expired (HTTP 404)")
-}
-
 /// What an error of a request means for its call.
-fn failed(error: &ServiceError, server: &str, timeout: Duration) -> Outcome {
+fn failed(error: &ServiceError, server: &str, asking: &Asking<'_>) -> Outcome {
     match error {
         ServiceError::McpError(said) => Outcome::failed(format!(
             "{server} answered with an error: {} ({})",
@@ -233,18 +229,16 @@ fn failed(error: &ServiceError, server: &str, timeout: Duration) -> Outcome {
             Status::TimedOut,
             format!(
                 "{server} gave no sign of life for {} s. It was told to stop; it may have done its work in part or whole.",
-                timeout.as_secs()
+                asking.timeout.as_secs()
             ),
         ),
-        ServiceError::UnexpectedResponse | ServiceError::InputRequiredRoundsExceeded { .. } => Outcome::failed(
-            format!("{server} answered with what is no result of a tool: {}", text::line(&chain(error), 300)),
-        ),
+        ServiceError::UnexpectedResponse | ServiceError::InputRequiredRoundsExceeded { .. } => {
+            Outcome::failed(format!("{server} gave no result: {}.", asking.words.asking(error)))
+        }
         // Whether it was heard is not known.
         _ => {
             let mut outcome = interrupted();
-            outcome
-                .text
-                .push_str(&format!("\nThe connection to {server} was lost: {}", text::line(&chain(error), 400)));
+            outcome.text.push_str(&format!("\nNo answer came from {server}: {}.", asking.words.asking(error)));
             outcome
         }
     }
@@ -262,7 +256,11 @@ pub(crate) enum Polled {
     /// It has ended.
     Over(Outcome),
     /// The connection was lost; the task may go on.
-    Lost(String),
+    Lost {
+        why: String,
+        /// The server no longer knows the session.
+        is_expired: bool,
+    },
 }
 
 /// Looks at a task until it is over.
@@ -292,7 +290,9 @@ pub(crate) async fn poll(
                     text::line(&error.message, 400)
                 )));
             }
-            Err(Failure::Service(error)) => return Polled::Lost(text::line(&chain(&error), 300)),
+            Err(Failure::Service(error)) => {
+                return Polled::Lost { why: asking.words.asking(&error), is_expired: words::is_expired(&error) };
+            }
         };
         let words = text::line(task.status_message.as_deref().unwrap_or_default(), 500);
         if words != said && !words.is_empty() {
@@ -329,7 +329,7 @@ async fn answer_task(asking: &Asking<'_>, id: &str, asked: InputRequests, cx: &S
         Err(Failure::Service(error)) => {
             return Some(Outcome::failed(format!(
                 "The task asked for something that could not be had: {}",
-                text::line(&chain(&error), 300)
+                asking.words.asking(&error)
             )));
         }
     };

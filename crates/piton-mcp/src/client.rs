@@ -3,13 +3,13 @@
 use crate::call::{self, Asking, Called, Polled};
 use crate::connect::Connector;
 use crate::entry::Entry;
-use crate::error::chain;
 use crate::guard::Guards;
 use crate::keep::Keep;
 use crate::results;
 use crate::server::{Link, Managed, Patience, Shared, needs_login};
 use crate::surroundings::Surroundings;
 use crate::text;
+use crate::words;
 use async_trait::async_trait;
 use piton_core::call::Outcome;
 use piton_tools::servers::{
@@ -184,11 +184,13 @@ impl Client {
             let asking = asking(&link, managed, &cx.cancel);
             why = match call::poll(&asking, handle, cx, |result| self.finished(managed, call, result)).await {
                 Polled::Over(outcome) => return outcome,
-                Polled::Lost(why) => why,
+                Polled::Lost { why, is_expired } => {
+                    if is_expired {
+                        managed.expire(&link).await;
+                    }
+                    why
+                }
             };
-            if call::is_expired(&why) {
-                managed.expire(&link).await;
-            }
             let again = tokio::select! {
                 again = managed.ready(Patience::Insists) => again,
                 () = cx.cancel.cancelled() => return call::cancelled(),
@@ -215,7 +217,7 @@ impl Client {
         let never = CancellationToken::new();
         let mut answer = asking(&link, managed, &never).ask_on(&request, &Nobody, None).await;
         if let Err(call::Failure::Service(error)) = &answer
-            && call::is_expired(&chain(error))
+            && words::is_expired(error)
         {
             // Looking changes nothing.
             managed.expire(&link).await;
@@ -232,14 +234,15 @@ impl Client {
                 Err(needs_login(server))
             }
             Err(call::Failure::Service(error)) => {
-                Err(format!("The MCP server {server}: {}", text::line(&chain(&error), 500)))
+                Err(format!("The MCP server {server} gave no answer: {}.", managed.words().asking(&error)))
             }
         }
     }
 }
 
-fn asking<'a>(link: &'a Link, managed: &Managed, cancel: &'a CancellationToken) -> Asking<'a> {
-    Asking { peer: &link.peer, host: &link.host, timeout: managed.entry.call_timeout, cancel, traceparent: None }
+fn asking<'a>(link: &'a Link, managed: &'a Managed, cancel: &'a CancellationToken) -> Asking<'a> {
+    let (timeout, words) = (managed.entry.call_timeout, managed.words());
+    Asking { peer: &link.peer, host: &link.host, timeout, cancel, words, traceparent: None }
 }
 
 #[async_trait]

@@ -2,15 +2,17 @@
 
 use crate::catalogue::Lists;
 use crate::entry::{Entry, Login, Transport as Way};
-use crate::error::{ConnectError, chain, missing_scope};
+use crate::error::{ConnectError, missing_scope};
 use crate::guard::Guards;
 use crate::host::Host;
 use crate::keep::Era;
 use crate::lines::Lines;
 use crate::probe::Probe;
 use crate::process::{Command, Process};
+use crate::renewing::Renewing;
 use crate::surroundings::Surroundings;
 use crate::tokens::Tokens;
+use crate::words::{self, Words};
 use crate::{login, sse, text};
 use piton_http::{HeaderName, HeaderValue, Url};
 use rmcp::model::{
@@ -22,7 +24,7 @@ use rmcp::service::{
     RunningService, ServiceError,
 };
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
-use rmcp::transport::{AuthClient, AuthorizationManager, Transport};
+use rmcp::transport::{AuthorizationManager, Transport};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -44,6 +46,8 @@ const MOST_PAGES: usize = 50;
 const MOST_LISTS_BYTES: usize = MOST_MESSAGE_BYTES;
 /// How long one page of a list may take.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long an address may take to say where it leads on to.
+const REDIRECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection.
 pub(crate) struct Connection {
@@ -116,7 +120,10 @@ impl Connector {
                 let is_over = matches!(*error, ClientInitializeError::ConnectionClosed(_))
                     || matches!(*error, ClientInitializeError::TransportError { .. });
                 let end = process.end().await;
-                let why = if is_over { end.words() } else { format!("{error}; {}", end.words()) };
+                let why = match is_over {
+                    true => end.words(),
+                    false => format!("{}; {}", self.words().starting(&error), end.words()),
+                };
                 Err(ConnectError::Failed(text::line(&why, 600)))
             }
         }
@@ -133,6 +140,7 @@ impl Connector {
         let address = address(url)?;
         let client = piton_http::client(&address, &self.around.http);
         let client = client.map_err(|error| ConnectError::Hopeless(error.to_string()))?;
+        let asked = client.clone();
         let mut config = StreamableHttpClientTransportConfig::with_uri(address.as_str());
         config.custom_headers = sent(headers)?;
         config.max_sse_event_size = MOST_MESSAGE_BYTES;
@@ -143,12 +151,36 @@ impl Connector {
         config.reinit_on_expired_session = false;
         let shaken = match self.tokens(url, &address, &config.custom_headers, login).await? {
             Some(manager) => {
-                let transport = StreamableHttpClientTransport::with_client(AuthClient::new(client, manager), config);
+                let client = Renewing::new(client, manager, Tokens::of(&self.around, url));
+                let transport = StreamableHttpClientTransport::with_client(client, config);
                 shake_hands(transport, host, era, PROBE_FAR).await
             }
             None => shake_hands(StreamableHttpClientTransport::with_client(client, config), host, era, PROBE_FAR).await,
         };
-        far(shaken)
+        let failed = shaken.as_ref().err().and_then(Shaken::status);
+        match self.far(shaken) {
+            Err(ConnectError::Failed(why)) if failed.is_some_and(|status| (300..400).contains(&status)) => {
+                Err(ConnectError::Failed(
+                    redirected(&asked, &address).await.map_or(why.clone(), |to| format!("{why}: {to}")),
+                ))
+            }
+            connected => connected,
+        }
+    }
+
+    pub(crate) fn words(&self) -> Words<'_> {
+        Words { entry: &self.entry, http: &self.around.http }
+    }
+
+    fn far(&self, shaken: Result<RunningService<RoleClient, Host>, Shaken>) -> Result<Connection, ConnectError> {
+        match shaken {
+            Ok(service) => connection(service, None),
+            Err(Shaken::Other(error)) => Err(error),
+            Err(Shaken::Error(error)) if needs_login(&error) => {
+                Err(ConnectError::NeedsLogin(missing_scope(error.auth_challenge())))
+            }
+            Err(Shaken::Error(error)) => Err(ConnectError::Failed(self.words().starting(&error))),
+        }
     }
 
     /// Who hands out the tokens of a server; nothing where the entry has a key of its own, or nobody has logged in.
@@ -164,7 +196,7 @@ impl Connector {
             return Ok(None);
         }
         let manager = login::manager(&self.around, address, login, tokens).await;
-        let manager = manager.map_err(|error| ConnectError::Failed(text::line(&error, 400)))?;
+        let manager = manager.map_err(|error| ConnectError::Failed(self.words().login(&error)))?;
         manager.ok_or(ConnectError::NeedsLogin(None)).map(Some)
     }
 
@@ -177,9 +209,9 @@ impl Connector {
     ) -> Result<Connection, ConnectError> {
         let (address, headers) = (address(url)?, sent(headers)?);
         let tokens = self.tokens(url, &address, &headers, login).await?;
-        let transport = sse::Sse::open(&address, &headers, &self.around.http, tokens).await?;
+        let transport = sse::Sse::open(&address, &headers, &self.words(), tokens).await?;
         // It is of 2024-11-05, when there was one era.
-        far(shake_hands(transport, host, Some(Era::Legacy), PROBE_FAR).await)
+        self.far(shake_hands(transport, host, Some(Era::Legacy), PROBE_FAR).await)
     }
 }
 
@@ -205,22 +237,20 @@ fn sent(headers: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, Header
     headers.iter().map(header).collect()
 }
 
-fn far(shaken: Result<RunningService<RoleClient, Host>, Shaken>) -> Result<Connection, ConnectError> {
-    match shaken {
-        Ok(service) => connection(service, None),
-        Err(Shaken::Other(error)) => Err(error),
-        Err(Shaken::Error(error)) if needs_login(&error) => {
-            Err(ConnectError::NeedsLogin(missing_scope(error.auth_challenge())))
-        }
-        Err(Shaken::Error(error)) => Err(ConnectError::Failed(text::line(&chain(&*error), 600))),
-    }
+/// Where an address leads on to. It is asked without the keys of the entry.
+async fn redirected(client: &piton_http::Client, address: &Url) -> Option<String> {
+    let answer = client.get(address.clone()).timeout(REDIRECT_TIMEOUT).send().await.ok()?;
+    let to = answer.headers().get("location").filter(|_| answer.status().is_redirection())?;
+    Some(text::line(&piton_http::error::redirected(address, to.to_str().ok()?), 200))
 }
 
 /// Whether somebody has to log in, or to log in anew.
 fn needs_login(error: &ClientInitializeError) -> bool {
     match error {
         ClientInitializeError::TransportError { .. } => {
-            error.is_authorization_required() || error.auth_challenge().is_some() || login::is_rejected(&chain(error))
+            error.is_authorization_required()
+                || error.auth_challenge().is_some()
+                || words::carried(error).is_some_and(words::is_rejected)
         }
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => needs_login(fallback),
         _ => false,
@@ -238,6 +268,16 @@ enum Shaken {
     /// It is of another era than it was asked in.
     Other(ConnectError),
     Error(Box<ClientInitializeError>),
+}
+
+impl Shaken {
+    /// Of the answer that ended the handshake, where one did.
+    fn status(&self) -> Option<u16> {
+        match self {
+            Self::Other(_) => None,
+            Self::Error(error) => words::carried(error).and_then(words::status_of),
+        }
+    }
 }
 
 async fn shake_hands<T: Transport<RoleClient> + 'static>(
@@ -269,7 +309,11 @@ async fn shake_hands<T: Transport<RoleClient> + 'static>(
 }
 
 /// Reads all lists of a server. A list that cannot be had is named, and the others are read.
-pub(crate) async fn lists(peer: &Peer<RoleClient>, info: &ServerPeerInfo) -> Result<Lists, ServiceError> {
+pub(crate) async fn lists(
+    peer: &Peer<RoleClient>,
+    info: &ServerPeerInfo,
+    words: &Words<'_>,
+) -> Result<Lists, ServiceError> {
     let mut lists = Lists { instructions: info.instructions.clone().unwrap_or_default(), ..Lists::default() };
     let can = &info.capabilities;
     let mut reading = Reading { left_bytes: MOST_LISTS_BYTES, problems: Vec::new() };
@@ -285,29 +329,34 @@ pub(crate) async fn lists(peer: &Peer<RoleClient>, info: &ServerPeerInfo) -> Res
         let listed = reading.pages(peer, "prompts", |params| {
             ClientRequest::ListPromptsRequest(ListPromptsRequest { params, ..Default::default() })
         });
-        lists.prompts = or_named(listed.await, "prompts", &mut reading.problems);
+        lists.prompts = or_named(listed.await, "prompts", words, &mut reading.problems);
     }
     if can.resources.is_some() {
         let listed = reading.pages(peer, "resources", |params| {
             ClientRequest::ListResourcesRequest(ListResourcesRequest { params, ..Default::default() })
         });
-        lists.resources = or_named(listed.await, "resources", &mut reading.problems);
+        lists.resources = or_named(listed.await, "resources", words, &mut reading.problems);
         let listed = reading.pages(peer, "resourceTemplates", |params| {
             ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest { params, ..Default::default() })
         });
-        lists.templates = or_named(listed.await, "resource templates", &mut reading.problems);
+        lists.templates = or_named(listed.await, "resource templates", words, &mut reading.problems);
     }
     lists.problems = reading.problems;
     Ok(lists)
 }
 
-fn or_named(listed: Result<Vec<Value>, ServiceError>, kind: &str, problems: &mut Vec<String>) -> Vec<Value> {
+fn or_named(
+    listed: Result<Vec<Value>, ServiceError>,
+    kind: &str,
+    words: &Words<'_>,
+    problems: &mut Vec<String>,
+) -> Vec<Value> {
     match listed {
         Ok(listed) => listed,
         // Servers that have resources and no templates say so in this way.
         Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => Vec::new(),
         Err(error) => {
-            problems.push(text::line(&format!("its {kind} are not known: {}", chain(&error)), 300));
+            problems.push(text::line(&format!("its {kind} are not known: {}", words.asking(&error)), 300));
             Vec::new()
         }
     }

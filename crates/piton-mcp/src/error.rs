@@ -1,4 +1,4 @@
-//! Why there is no connection to a server, and errors in words.
+//! Why there is no connection to a server.
 
 /// Why there is no connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,22 +15,8 @@ pub(crate) enum ConnectError {
     IsLegacy,
 }
 
-/// An error with what is behind it, once each. Of addresses in it only what holds no key.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut source = error.source();
-    while let Some(behind) = source {
-        let more = behind.to_string();
-        if !words.contains(&more) {
-            words = format!("{words}: {more}");
-        }
-        source = behind.source();
-    }
-    without_keys(&words)
-}
-
 /// A text in which addresses have neither what stands before `@` nor what stands behind `?`: keys are kept there.
-fn without_keys(text: &str) -> String {
+pub(crate) fn without_keys(text: &str) -> String {
     let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find("://") {
         let (before, address) = rest.split_at(at + 3);

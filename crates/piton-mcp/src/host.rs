@@ -262,7 +262,9 @@ mod tests {
     #[test]
     fn what_we_can_do_is_said() {
         let capabilities = capabilities();
-        assert!(capabilities.supports_tasks() && capabilities.roots.is_some() && capabilities.sampling.is_some());
+        assert!(capabilities.supports_tasks() && capabilities.roots.is_some());
+        let sampling = capabilities.sampling.unwrap();
+        assert!(sampling.tools.is_none() && sampling.context.is_none(), "who is told of them may use them");
         assert!(capabilities.elicitation.is_some_and(|asks| asks.form.is_some() && asks.url.is_some()));
     }
 

@@ -17,6 +17,7 @@ mod schema;
 mod text;
 mod keep;
 mod error;
+mod words;
 mod connect;
 mod probe;
 mod sse;
@@ -25,6 +26,7 @@ mod process;
 mod guard;
 mod login;
 mod tokens;
+mod renewing;
 
 pub use by_hand::{Answering, Report, call, test};
 pub use client::Client;

@@ -11,11 +11,11 @@ mod requests;
 
 use self::requests::Requests;
 use crate::entry::{Entry, Login, Transport};
-use crate::error::chain;
 use crate::surroundings::Surroundings;
 use crate::text;
 use crate::tokens::{Registration, Tokens};
-use piton_http::{HttpOptions, StatusCode, Url};
+use crate::words::Words;
+use piton_http::{StatusCode, Url};
 use rmcp::transport::AuthorizationManager;
 use rmcp::transport::auth::{AuthError, AuthorizationCallback, OAuthClientConfig};
 use std::net::Ipv4Addr;
@@ -53,8 +53,9 @@ pub async fn login(
         far(entry).ok_or_else(|| format!("{} is started here; there is nothing to log in to", entry.name))?;
     let address = Url::parse(url).map_err(|error| format!("its address is none ({error})"))?;
     let tokens = Tokens::of(around, url);
-    let words = |error: AuthError| text::line(&chain(&error), 600);
-    let challenge = challenge(&address, &around.http).await?;
+    let said = Words { entry, http: &around.http };
+    let words = |error: AuthError| said.login(&error);
+    let challenge = challenge(&address, &said).await?;
     let mut manager = new_manager(around, &address, tokens.clone()).await.map_err(words)?;
     let found = manager.resolve_metadata_from_challenge(challenge.as_deref()).await.map_err(words)?;
     let issuer = found.metadata.issuer.clone().unwrap_or_else(|| found.metadata.token_endpoint.clone());
@@ -62,7 +63,8 @@ pub async fn login(
     let takes_documents = takes_documents.and_then(serde_json::Value::as_bool).unwrap_or_default();
     manager.set_metadata(found.metadata);
     let scopes = scopes(settings, &manager, &tokens).await;
-    let (listener, config) = register(&mut manager, settings, &issuer, takes_documents, &scopes, &tokens).await?;
+    let issued_by = Issuer { name: &issuer, takes_documents, words: &said };
+    let (listener, config) = register(&mut manager, settings, &issued_by, &scopes, &tokens).await?;
     let redirect_uri = config.redirect_uri.clone();
     manager.configure_client(config).map_err(words)?;
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
@@ -117,21 +119,15 @@ fn far(entry: &Entry) -> Option<(&str, &Login)> {
     }
 }
 
-/// Whether an error says that the server refused who we are, without a challenge.
-pub(crate) fn is_rejected(error: &str) -> bool {
-    error.contains("HTTP 401") || error.contains("OAuth authorization required")
-}
-
 /// Who hands out the token of a server, and renews it; nothing: somebody has to log in.
 pub(crate) async fn manager(
     around: &Surroundings,
     url: &Url,
     settings: &Login,
     tokens: Tokens,
-) -> Result<Option<AuthorizationManager>, String> {
-    let words = |error: AuthError| chain(&error);
-    let mut manager = new_manager(around, url, tokens.clone()).await.map_err(words)?;
-    if !manager.initialize_from_store().await.map_err(words)? {
+) -> Result<Option<AuthorizationManager>, AuthError> {
+    let mut manager = new_manager(around, url, tokens.clone()).await?;
+    if !manager.initialize_from_store().await? {
         return Ok(None);
     }
     let Some(stored) = tokens.stored() else { return Ok(None) };
@@ -144,7 +140,7 @@ pub(crate) async fn manager(
     let known = own.into_iter().chain(registered).find(|known| known.client_id == stored.client_id);
     if let Some(Registration { client_id, client_secret: Some(secret), redirect_uri }) = known {
         let config = OAuthClientConfig::new(client_id, redirect_uri).with_client_secret(secret);
-        manager.configure_client(config).map_err(words)?;
+        manager.configure_client(config)?;
     }
     Ok(Some(manager))
 }
@@ -175,17 +171,23 @@ async fn scopes(settings: &Login, manager: &AuthorizationManager, tokens: &Token
     scopes
 }
 
+/// Who hands out tokens.
+struct Issuer<'i> {
+    name: &'i str,
+    /// An id that is an address stands for the document that is there.
+    takes_documents: bool,
+    words: &'i Words<'i>,
+}
+
 /// Who we are to the issuer, and where the browser comes back to: as the entry says, as it is known from the last time, or
 /// registered now.
 async fn register(
     manager: &mut AuthorizationManager,
     settings: &Login,
-    issuer: &str,
-    takes_documents: bool,
+    &Issuer { name: issuer, takes_documents, words }: &Issuer<'_>,
     scopes: &[String],
     tokens: &Tokens,
 ) -> Result<(TcpListener, OAuthClientConfig), String> {
-    // An id that is an address stands for the document that is there.
     let own = settings.client_id.as_ref().filter(|id| takes_documents || !id.starts_with("https://"));
     if let Some(client_id) = own {
         let (listener, redirect_uri) = listen(settings.callback_port).await?;
@@ -219,10 +221,10 @@ async fn register(
     let asked: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let config = manager.register_client("Piton", &redirect_uri, &asked).await;
     let config = config.map_err(|error| {
-        let error = text::line(&chain(&error), 400);
         format!(
-            "{} does not know us, and does not register us ({error}); a client id can stand in the entry",
-            text::line(issuer, 200)
+            "{} does not know Piton, and does not register it ({}); put a client id from there into `oauth` of the entry",
+            text::line(issuer, 200),
+            words.login(&error)
         )
     })?;
     let kept =
@@ -239,15 +241,15 @@ async fn listen(port: u16) -> Result<(TcpListener, String), String> {
 }
 
 /// What the server says to whoever does not log in; nothing where it says no more than that.
-async fn challenge(url: &Url, options: &HttpOptions) -> Result<Option<String>, String> {
-    let client = piton_http::client(url, options).map_err(|error| error.to_string())?;
+async fn challenge(url: &Url, words: &Words<'_>) -> Result<Option<String>, String> {
+    let client = piton_http::client(url, words.http).map_err(|error| words.below(&error))?;
     let asked = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": {"name": "piton", "version": env!("CARGO_PKG_VERSION")},
     }});
     let sent = client.post(url.clone()).timeout(REQUEST_TIMEOUT).body(asked.to_string());
     let sent = sent.header("content-type", "application/json").header("accept", "application/json, text/event-stream");
-    let answer = sent.send().await.map_err(|error| text::line(&chain(&error), 300))?;
+    let answer = sent.send().await.map_err(|error| words.sending(&error))?;
     let said = answer.headers().get("www-authenticate").and_then(|said| said.to_str().ok());
     Ok(said.filter(|_| answer.status() == StatusCode::UNAUTHORIZED).map(str::to_owned))
 }

@@ -44,9 +44,9 @@ pub(crate) fn fault_of_input(schema: &Map<String, Value>) -> Option<String> {
     match schema.get("type") {
         Some(Value::String(kind)) if kind == "object" => {}
         None if schema.contains_key("properties") || schema.is_empty() => {}
-        _ => return Some("its input schema is not one of an object".to_owned()),
+        _ => return Some("its input schema is not that of an object".to_owned()),
     }
-    Schema::parse(&Value::Object(schema.clone())).err().map(|error| format!("its input schema is none: {error}"))
+    Schema::parse(&Value::Object(schema.clone())).err().map(|error| format!("its input schema is invalid: {error}"))
 }
 
 #[cfg(test)]

@@ -15,12 +15,13 @@
 use crate::catalogue::{Catalogue, Offered, OfferedPrompt, OfferedResource};
 use crate::connect::{self, Connection, Connector};
 use crate::entry::Entry;
-use crate::error::{ConnectError, chain, missing_scope};
+use crate::error::{ConnectError, missing_scope};
 use crate::host::{Calls, Host};
 use crate::keep::{Keep, Manifest, Pins, Seen, Stamp};
 use crate::names;
 use crate::process::Process;
 use crate::text;
+use crate::words::Words;
 use piton_tools::servers::{Pin, Server, ServerPrompt, ServerResource, ServerState, ServerTool};
 use rmcp::model::{ServerPeerInfo, SubscriptionFilter};
 use rmcp::service::{Peer, RoleClient, RunningService};
@@ -146,6 +147,11 @@ impl Managed {
             now: Mutex::new(now),
             calls: Calls::default(),
         }
+    }
+
+    /// Says what went wrong with it.
+    pub(crate) fn words(&self) -> Words<'_> {
+        self.connector.words()
     }
 
     fn now(&self) -> MutexGuard<'_, Now> {
@@ -331,14 +337,18 @@ impl Managed {
             Host::new(&self.entry.name, &self.connector.around.workspace, self.calls.clone(), Arc::clone(&lists));
         let connected = tokio::time::timeout(limit, async {
             let connection = self.connector.connect(&host, era).await?;
-            let listed = connect::lists(connection.service.peer(), &connection.info).await;
+            let listed = connect::lists(connection.service.peer(), &connection.info, &self.words()).await;
             match listed {
                 Ok(listed) => Ok((connection, listed)),
                 Err(error) => Err(self.cut_short(connection, &error).await),
             }
         });
         let (connection, listed) = connected.await.map_err(|_| {
-            ConnectError::Failed(format!("it did not answer within {} s", limit.as_secs_f32().ceil()))
+            let file = self.entry.file.display();
+            ConnectError::Failed(format!(
+                "it did not answer within {} s; `startTimeout` in {file} gives it longer",
+                limit.as_secs_f32().ceil()
+            ))
         })??;
         self.learn(&connection, Catalogue::read(listed, &self.entry));
         let Connection { service, process, info, .. } = connection;
@@ -361,7 +371,7 @@ impl Managed {
         if error.is_authorization_required() || error.auth_challenge().is_some() {
             return ConnectError::NeedsLogin(missing_scope(error.auth_challenge()));
         }
-        let words = format!("its tools are not known: {}", text::line(&chain(error), 300));
+        let words = format!("its tools are not known: {}", self.words().asking(error));
         let _ = tokio::time::timeout(CLOSING, service.cancel()).await;
         match process {
             Some(process) => ConnectError::Failed(format!("{words}; {}", process.end().await.words())),
@@ -504,7 +514,7 @@ impl Managed {
                 () = link.closed.cancelled() => break,
             }
             tokio::time::sleep(SETTLE).await;
-            let Ok(listed) = connect::lists(&link.peer, &info).await else { continue };
+            let Ok(listed) = connect::lists(&link.peer, &info, &self.words()).await else { continue };
             let manifest = self.manifest();
             self.keep(Manifest { catalogue: Catalogue::read(listed, &self.entry), ..(*manifest).clone() });
             self.changed();

@@ -1,13 +1,14 @@
 //! HTTP with server-sent events, the transport of 2024-11-05: one stream from the server, whose first event says where messages to
 //! it are posted. rmcp speaks it no longer.
 
-use crate::error::{ConnectError, chain};
-use crate::text;
+use crate::error::ConnectError;
+use crate::words::Words;
 use piton_http::sse::SseDecoder;
-use piton_http::{Answer, HeaderMap, HeaderName, HeaderValue, Http, HttpError, HttpOptions, StatusCode, Url};
+use piton_http::{Answer, HeaderMap, HeaderName, HeaderValue, Http, HttpError, StatusCode, Url};
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::auth::AuthError;
+use rmcp::transport::streamable_http_client::HttpStatusError;
 use rmcp::transport::{AuthorizationManager, Transport};
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -44,24 +45,24 @@ impl Sse {
     pub(crate) async fn open(
         url: &Url,
         headers: &HashMap<HeaderName, HeaderValue>,
-        options: &HttpOptions,
+        words: &Words<'_>,
         tokens: Option<AuthorizationManager>,
     ) -> Result<Self, ConnectError> {
-        let failed = |error: HttpError| ConnectError::Failed(text::line(&error.to_string(), 400));
-        let http = Arc::new(Http::new(options.clone()));
+        let failed = |error: HttpError| ConnectError::Failed(words.below(&error));
+        let http = Arc::new(Http::new(words.http.clone()));
         let headers: HeaderMap = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let tokens = tokens.map(Arc::new);
         let asked = authorized(headers.clone(), tokens.as_deref()).await;
         let mut asked = asked.map_err(|error| match error {
             AuthError::AuthorizationRequired => ConnectError::NeedsLogin(None),
-            error => ConnectError::Failed(text::line(&chain(&error), 400)),
+            error => ConnectError::Failed(words.login(&error)),
         })?;
         asked.insert("accept", HeaderValue::from_static("text/event-stream"));
         let answer = http.get(url, asked).await.map_err(failed)?;
         match answer.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED => return Err(ConnectError::NeedsLogin(None)),
-            status => return Err(ConnectError::Failed(format!("it answered with HTTP {}", status.as_u16()))),
+            status => return Err(ConnectError::Failed(words.status(status.as_u16(), None))),
         }
         let mut stream = Stream { answer: Some(answer), decoder: SseDecoder::new(), waiting: VecDeque::new() };
         let endpoint = tokio::time::timeout(ENDPOINT_TIMEOUT, async {
@@ -133,7 +134,7 @@ impl Transport<RoleClient> for Sse {
             let _ = answer.whole(MOST_ANSWER_BYTES).await;
             match status.is_success() {
                 true => Ok(()),
-                false => Err(io::Error::other(format!("HTTP {}", status.as_u16()))),
+                false => Err(io::Error::other(HttpStatusError::new(status.as_u16(), None))),
             }
         }
     }

@@ -57,6 +57,13 @@ impl Tokens {
         self.read().tokens.remove(&self.url)
     }
 
+    /// The token that requests are sent with.
+    pub(crate) fn access_token(&self) -> Option<String> {
+        // Its own way to it needs a trait of another crate.
+        let kept = serde_json::to_value(self.stored()?.token_response?).ok()?;
+        kept.get("access_token")?.as_str().map(str::to_owned)
+    }
+
     /// The registration with an issuer.
     pub(crate) fn registration(&self, issuer: &str) -> Option<Registration> {
         self.read().registrations.remove(issuer)

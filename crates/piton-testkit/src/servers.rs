@@ -30,6 +30,8 @@ pub struct Part {
     pub prompts: Vec<ServerPrompt>,
     /// Its resources, with what each holds.
     pub resources: Vec<(ServerResource, String)>,
+    /// What of it is left out.
+    pub problems: Vec<String>,
 }
 
 /// What becomes of a server that is started.
@@ -50,6 +52,7 @@ impl Part {
             name: name.to_owned(),
             tools: tools.into_iter().map(|tool| played_tool(name, tool, "")).collect(),
             is_known: false,
+            problems: Vec::new(),
             start: Start::Ready,
             always_load: false,
             instructions: String::new(),
@@ -66,6 +69,12 @@ impl Part {
     /// A server that cannot be started.
     pub fn failing(name: &str, why: &str) -> Self {
         Self { start: Start::Fails(why.to_owned()), ..Self::ready(name, []) }
+    }
+
+    /// The same, of which something is left out.
+    #[must_use]
+    pub fn without(self, problem: &str) -> Self {
+        Self { problems: vec![problem.to_owned()], ..self }
     }
 
     /// The same, whose tools are known from the last time.
@@ -177,7 +186,7 @@ impl Servers for PlayedServers {
                 prompts: part.prompts.clone().into(),
                 resources: part.resources.iter().map(|(resource, _)| resource.clone()).collect(),
                 always_load: part.always_load,
-                problems: Arc::new([]),
+                problems: part.problems.clone().into(),
             }
         };
         parts.values().map(server).collect()

@@ -7,7 +7,7 @@
 
 mod face;
 mod launch;
-mod machine;
+pub(crate) mod machine;
 mod measures;
 mod page;
 mod play;

@@ -2,6 +2,7 @@
 //! of sessions with subagents. What it counted
 //! goes into `docs/dev/crash.md`, each half in its own place.
 
+use crate::bench::machine;
 use anyhow::{Context, bail, ensure};
 use piton_core::call::Status;
 use piton_testkit::crash::slow::{self, Program, Tally, Victim};
@@ -9,6 +10,8 @@ use piton_testkit::crash::{self, Medium, Planted, Row};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 const PAGE: &str = "docs/dev/crash.md";
@@ -24,6 +27,10 @@ struct Wanted {
     medium: Option<Medium>,
     /// For real processes: `--sandbox`, as Piton has it.
     sandbox: String,
+    /// For real processes: cargo's profile that Piton is built with.
+    profile: String,
+    /// For real processes: runs at a time. More than there are processors are a load.
+    jobs: usize,
     runs: u64,
     seed: u64,
 }
@@ -36,8 +43,8 @@ pub(crate) fn crash(words: &[&str]) -> anyhow::Result<()> {
 
 impl Wanted {
     fn parse(words: &[&str]) -> anyhow::Result<Self> {
-        let mut wanted =
-            Self { slow: false, tree: false, medium: None, sandbox: "workspace-write".to_owned(), runs: 300, seed: 1 };
+        let (sandbox, profile) = ("workspace-write".to_owned(), "dev".to_owned());
+        let mut wanted = Self { slow: false, tree: false, medium: None, sandbox, profile, jobs: 1, runs: 300, seed: 1 };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
@@ -51,6 +58,8 @@ impl Wanted {
                     });
                 }
                 "--sandbox" => wanted.sandbox = (*words.next().context("--sandbox MODE")?).to_owned(),
+                "--profile" => wanted.profile = (*words.next().context("--profile wants one of cargo's")?).to_owned(),
+                "--jobs" => wanted.jobs = usize::try_from(number(words.next())?)?.max(1),
                 "--runs" => wanted.runs = number(words.next())?,
                 "--seed" => wanted.seed = number(words.next())?,
                 _ => bail!("not an option of crash: {word}"),
@@ -123,21 +132,19 @@ fn scenario_table(rows: &[Row], seconds: u64) -> String {
 }
 
 fn with_processes(wanted: &Wanted) -> anyhow::Result<()> {
-    let status = Command::new("cargo").args(["build", "--quiet", "--package", "piton-cli"]).status()?;
+    let profile = &wanted.profile;
+    let status =
+        Command::new("cargo").args(["build", "--quiet", "--package", "piton-cli", "--profile", profile]).status()?;
     ensure!(status.success(), "piton cannot be built");
+    let folder = if profile == "dev" { "debug" } else { profile };
     let program = Program {
-        piton: std::path::absolute("target/debug/piton")?,
+        piton: std::path::absolute(format!("target/{folder}/piton"))?,
         search_path: std::env::var_os("PATH").context("there is no PATH")?,
         sandbox: wanted.sandbox.clone(),
     };
     let began = Instant::now();
-    let mut tallies = Vec::new();
-    for seed in wanted.seed..wanted.seed + wanted.runs {
-        let tally = if wanted.tree { slow::run_tree(&program, seed) } else { slow::run(&program, seed) };
-        tally.violations.iter().for_each(|violation| println!("--seed {seed}: {violation}"));
-        tallies.push(tally);
-    }
-    let table = process_table(&tallies, &wanted.sandbox, began.elapsed().as_secs());
+    let tallies = tallies(wanted, &program);
+    let table = process_table(&tallies, &what_ran(wanted, began.elapsed().as_secs())?);
     println!("{table}");
     write_between(if wanted.tree { "tree" } else { "slow" }, &table)?;
     let violated = tallies.iter().filter(|tally| !tally.violations.is_empty()).count();
@@ -145,7 +152,38 @@ fn with_processes(wanted: &Wanted) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn process_table(tallies: &[Tally], sandbox: &str, seconds: u64) -> String {
+/// Every run, so many at a time.
+fn tallies(wanted: &Wanted, program: &Program) -> Vec<Tally> {
+    let (next, all) = (AtomicU64::new(wanted.seed), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= wanted.seed + wanted.runs {
+                return;
+            }
+            let tally = if wanted.tree { slow::run_tree(program, seed) } else { slow::run(program, seed) };
+            tally.violations.iter().for_each(|violation| println!("--seed {seed}: {violation}"));
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push(tally);
+            if all.len().is_multiple_of(50) {
+                println!("{} of {} runs", all.len(), wanted.runs);
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..wanted.jobs).for_each(|_| drop(scope.spawn(work))));
+    all.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The run in words: how many, of what, when.
+fn what_ran(wanted: &Wanted, seconds: u64) -> anyhow::Result<String> {
+    let said = Command::new("git").args(["rev-parse", "--short", "HEAD"]).output()?;
+    let (commit, date) = (String::from_utf8(said.stdout)?, machine::today()?);
+    let Wanted { runs, sandbox, profile, jobs, .. } = wanted;
+    let load = if *jobs > 1 { format!(", {jobs} at a time") } else { String::new() };
+    Ok(format!("{runs} in {seconds} s{load}, `--sandbox {sandbox}`, profile {profile}, {date} at {}", commit.trim()))
+}
+
+fn process_table(tallies: &[Tally], what_ran: &str) -> String {
     let kills = |victim| tallies.iter().flat_map(|tally| &tally.kills).filter(|hit| **hit == victim).count();
     let with = |invariant: &str| {
         let is = |violation: &&String| violation.starts_with(invariant);
@@ -156,7 +194,7 @@ fn process_table(tallies: &[Tally], sandbox: &str, seconds: u64) -> String {
     let statuses = outcomes(tallies.iter().flat_map(|tally| tally.statuses.iter().copied()));
     let others = ["I1", "I2", "I3", "I4", "I7", "I8"].map(with).into_iter().sum::<usize>();
     let rows: [(&str, String); 13] = [
-        ("runs", format!("{} in {seconds} s, `--sandbox {sandbox}`", tallies.len())),
+        ("runs", what_ran.to_owned()),
         ("kills of Piton alone", kills(Victim::Piton).to_string()),
         ("kills of its runners alone", kills(Victim::Runners).to_string()),
         ("kills of Piton and its runners", kills(Victim::Both).to_string()),

@@ -88,6 +88,9 @@ impl Chat<'_> {
             };
             let tools = view::plural(server.tools.len() as u64, "tool");
             text.push_str(&format!("{:<20} {} ({tools})\n", server.name, view::clean(&state)));
+            for problem in server.problems.iter() {
+                text.push_str(&format!("    {}\n", view::clean(problem)));
+            }
             for prompt in server.prompts.iter() {
                 text.push_str(&format!("    /mcp__{}__{}\n", server.name, view::clean(&prompt.name)));
             }

@@ -12,12 +12,12 @@ use piton_core::budget::Bound;
 use piton_core::budget::dollars;
 use piton_core::cache::{Miss, Reading};
 use piton_core::call::{Delegated, Outcome};
-use piton_core::event::{Record, Sampled, TitledBy};
+use piton_core::event::{Record, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
 use piton_core::prompt::SegmentKind;
 use piton_core::story::{
-    Block, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story,
+    self, Block, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story,
 };
 use piton_engine::engine::{Engine, Handle};
 use piton_engine::store::sqlite::index::Query;
@@ -236,7 +236,7 @@ impl Bill {
                 }
                 Body::Model(model) => bill.add_reply(block.seq, model, cache),
                 Body::Call(call) => {
-                    call.sampled.iter().for_each(|sampled| bill.add_sampled(block.changed_seq, call, sampled));
+                    call.sampled.iter().for_each(|sampled| bill.add_sampled(call, sampled));
                     if let CallStage::Settled(outcome) = &call.stage {
                         bill.add_subagent(block.changed_seq, (&call.call, &call.about), outcome);
                     }
@@ -313,7 +313,7 @@ impl Bill {
         }
     }
 
-    fn add_sampled(&mut self, seq: Seq, of: &CallBlock, sampled: &Sampled) {
+    fn add_sampled(&mut self, of: &CallBlock, &story::SampledCall { seq, ref sampled, .. }: &story::SampledCall) {
         let sum = Sum::of(&sampled.usage, sampled.cost_micros, sampled.at_most);
         self.count(&sampled.model, &sum);
         if let Some(turn) = self.turns.last_mut() {

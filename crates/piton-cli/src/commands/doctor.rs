@@ -154,16 +154,23 @@ fn first_names(models: &[ListedModel]) -> String {
     if names.is_empty() { String::new() } else { format!(": {}{}", names.join(", "), more.unwrap_or_default()) }
 }
 
-/// MCP servers, each with whether it is used. None is started: `piton mcp test` does that.
+/// MCP servers, each with whether it is used, and what was left out of it when it ran last. None is started: `piton mcp test` does that.
 fn mcp_servers(around: &Surroundings) {
-    let scope =
-        around.workspace(None).ok().and_then(|here| assemble::scope(&around.machine, &here, &Wishes::default()).ok());
+    let Ok(workspace) = around.workspace(None) else { return };
+    let scope = assemble::scope(&around.machine, &workspace, &Wishes::default()).ok();
     let found = scope.and_then(|scope| look(&scope, &[]).ok());
     let found: Vec<FoundServer> =
         found.into_iter().flatten().filter(|found| found.state != ServerState::As(State::Shadowed)).collect();
     for found in found {
         let why = found.entry.as_ref().err().map_or(String::new(), |why| format!(": {}", view::clean(why)));
         line("mcp", &format!("{} {} in {}{why}", view::clean(&found.name), found.state.word(), found.place()));
+        let entry = found.entry.ok().filter(|_| found.state.is_in_force()).map(|read| read.entry);
+        let known = super::mcp::known(entry.into_iter().collect(), around, &workspace);
+        for server in known.unwrap_or_default() {
+            for problem in server.problems.iter() {
+                line("mcp", &format!("{}: {}", view::clean(&server.name), view::clean(problem)));
+            }
+        }
     }
 }
 

@@ -90,7 +90,7 @@ fn standing(state: Standing) -> &'static str {
 }
 
 /// What is known of servers from the last time; nothing is started.
-fn known(entries: Vec<Entry>, around: &Surroundings, workspace: &Path) -> Result<Vec<Server>> {
+pub(super) fn known(entries: Vec<Entry>, around: &Surroundings, workspace: &Path) -> Result<Vec<Server>> {
     if entries.is_empty() {
         return Ok(Vec::new());
     }
@@ -136,14 +136,18 @@ fn counted(server: Option<&Server>) -> String {
         Some(server) if server.state == ServerState::NeedsLogin => {
             format!("; it wants you to log in: `piton mcp login {}`", server.name)
         }
-        Some(server) if !server.tools.is_empty() => {
+        Some(server) if !server.tools.is_empty() || !server.problems.is_empty() => {
             let tools = view::plural(server.tools.len() as u64, "tool");
+            let left_out = match server.problems.len() {
+                0 => String::new(),
+                problems => format!(", {problems} left out: `piton mcp show {}`", server.name),
+            };
             let changed = server.tools.iter().filter(|tool| tool.pin != Pin::Same).count();
             let changed = match changed {
                 0 => String::new(),
                 changed => format!(", {changed} changed: `piton mcp show {}`", server.name),
             };
-            format!("; {tools} when it ran last{changed}")
+            format!("; {tools} when it ran last{left_out}{changed}")
         }
         Some(_) | None => String::new(),
     }
@@ -196,6 +200,7 @@ fn object(found: &FoundServer, server: Option<&Server>) -> Value {
     }
     if let Some(server) = server {
         object["tools"] = server.tools.iter().map(|tool| json!(tool.name)).collect();
+        object["left_out"] = json!(*server.problems);
     }
     object
 }

@@ -24,7 +24,7 @@ use piton_core::question::Decision;
 use piton_core::story::Story;
 use piton_core::trace::{
     self, AskResult, CallTrace, Cause, CompactionTrace, HookTrace, ModelCall, ModelInput, Next, OutsideTrace,
-    RefusedBy, StepTrace, SummaryAsked, TitleTrace, Trace,
+    RefusedBy, SampledTrace, StepTrace, SummaryAsked, TitleTrace, Trace,
 };
 use piton_engine::assemble::server;
 use piton_engine::config::Config;
@@ -225,6 +225,7 @@ fn of_step(step: &StepTrace) -> Words {
     }
     for call in &step.calls {
         words.line("tool", &called(call));
+        call.sampled.iter().for_each(|asked| words.line("model", &sampled(asked)));
         permitted(call).iter().for_each(|said| words.line("rules", said));
     }
     words.hooks(&step.hooks);
@@ -408,6 +409,12 @@ fn permitted(call: &CallTrace) -> Option<String> {
         format!(": {} ({why}){more}", hidden::visible_name(&part.part))
     });
     Some(view::clean(&format!("{word}, mode {}, {place}{}", judged.mode, by.unwrap_or_default())))
+}
+
+fn sampled(asked: &SampledTrace) -> String {
+    let SampledTrace { model, took_ms, usage, cost_micros, replied, .. } = asked;
+    let end = if *replied { "replied" } else { "gave no reply" };
+    format!("{model}, asked by the server, {end} after {}{}", span(*took_ms), bill(usage, *cost_micros, *replied))
 }
 
 fn called(call: &CallTrace) -> String {

@@ -13,6 +13,7 @@ pub(crate) use crate::out::print::{
 };
 
 use crate::out::report;
+use crate::out::server_news::ServerNews;
 use crate::surroundings::Surroundings;
 use anstyle::{AnsiColor, Style};
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
@@ -30,7 +31,7 @@ use piton_core::task::over;
 use piton_core::todo::{TodoItem, TodoStatus};
 use piton_engine::export::words;
 use screen::Screen;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Instant;
@@ -49,8 +50,6 @@ const SNAPSHOT: &str = "taking a snapshot for undo";
 const MOST_OF_GIST: usize = 32;
 /// Bytes of a line without an end that are kept.
 const MOST_OF_LINE: usize = 4096;
-/// Characters of the reason why a server cannot be used.
-const MOST_OF_REASON: usize = 300;
 /// What a miss of the cache must cost in a run, in millionths of a dollar, for the run to tell of it: five cents.
 pub(crate) const MISS_WORTH_TELLING_MICROS: u64 = 50_000;
 
@@ -107,8 +106,8 @@ pub(crate) struct TextView {
     untold: Option<String>,
     /// Whether it was said in this step that a summary is asked for.
     told_of_summary: bool,
-    /// MCP servers of which it was said that they cannot be used.
-    told_of_servers: BTreeSet<String>,
+    /// MCP servers of which something was said.
+    server_news: ServerNews,
     spoke: bool,
     /// Notices about undo that were shown.
     noticed: Vec<String>,
@@ -137,7 +136,7 @@ impl TextView {
             newest_line: String::new(),
             untold: None,
             told_of_summary: false,
-            told_of_servers: BTreeSet::new(),
+            server_news: ServerNews::default(),
             spoke: false,
             noticed: Vec::new(),
             frame: 0,
@@ -365,12 +364,9 @@ impl TextView {
         }
     }
 
-    /// Each server that cannot be used is told of once.
     fn show_servers(&mut self, servers: &[ServerNow]) {
-        for ServerNow { name, why, .. } in servers {
-            let Some(why) = why.as_ref().filter(|_| self.told_of_servers.insert(name.clone())) else { continue };
-            let why: String = why.chars().take(MOST_OF_REASON).collect();
-            self.aside(&format!("{YELLOW}the MCP server {} cannot be used: {}{YELLOW:#}", clean(name), clean(&why)));
+        for line in self.server_news.lines(servers) {
+            self.aside(&format!("{YELLOW}{line}{YELLOW:#}"));
         }
     }
 

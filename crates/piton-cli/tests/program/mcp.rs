@@ -333,6 +333,33 @@ fn a_server_is_told_the_span_of_a_call_where_the_session_is_traced() {
 }
 
 #[test]
+fn what_is_left_out_of_a_server_is_said_to_people_and_to_the_model() {
+    let search = call("tool_search", &json!({"query": "shell"}));
+    let stage = stage(json!([search, {"text": "done"}]));
+    own(&stage, &json!({"bad": entry(&stage, "hostile")}));
+    let said = "the tool \\u{1b}[2Jwipe\\u{202e} was left out: its name has characters that cannot be seen";
+    let model = format!("{}/test-model", stage.protocol);
+    let ran = Ran::of(stage.piton(&["run", "--yes", "--model", &model, "go"])).expect_code(0);
+    assert_eq!(ran.stderr.matches(said).count(), 1, "{}", ran.stderr);
+    let sent = json!(stage.last_messages()).to_string();
+    assert!(sent.contains("- bad: 1 tool, mcp__bad__bash"), "{sent}");
+    assert_eq!(sent.matches("was left out: its name has characters").count(), 1, "{sent}");
+    Ran::of(stage.piton(&["doctor"])).expect_stdout(&[&format!("bad: {said}")]);
+    Ran::of(stage.piton(&["mcp", "list"])).expect_stdout(&["1 left out: `piton mcp show bad`"]);
+    Ran::of(stage.piton(&["mcp", "show", "bad"])).expect_stdout(&[said]);
+}
+
+#[test]
+fn a_remote_server_that_cannot_be_reached_says_what_to_do() {
+    let stage = stage(json!([call("mcp__far__x", &json!({})), {"text": "done"}]));
+    own(&stage, &json!({"far": {"url": "http://127.0.0.1:9/mcp?key=s3cret"}}));
+    let ran = stage.run(&["go"]).expect_code(0);
+    let said = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
+    assert!(said.contains("cannot connect to http://127.0.0.1:9 (connection refused); start the server, or"), "{said}");
+    assert!(said.contains("mcp.json") && !said.contains("s3cret") && !said.contains("::"), "{said}");
+}
+
+#[test]
 fn hostile_words_reach_neither_the_terminal_nor_the_model() {
     let stage = stage(json!([
         call("tool_search", &json!({"query": "wipe rules"})),

@@ -165,7 +165,8 @@ impl Event {
     fn each_text_of_call(&mut self, see: &mut See<'_>) {
         match self {
             Self::ServerSampled { call: _, server: _, sampled } => {
-                let Sampled { model: _, prompt, answer, usage: _, cost_micros: _, at_most: _ } = &mut **sampled;
+                let Sampled { model: _, prompt, answer, usage: _, cost_micros: _, at_most: _, took_ms: _ } =
+                    &mut **sampled;
                 see(World, None, prompt);
                 see(Model, None, answer);
             }

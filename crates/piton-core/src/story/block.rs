@@ -436,9 +436,20 @@ pub struct CallBlock {
     /// The subagent's session that answers it.
     pub child: Option<SessionId>,
     /// The model calls that its server asked for.
-    pub sampled: Vec<Sampled>,
+    pub sampled: Vec<SampledCall>,
     /// How far it is.
     pub stage: CallStage,
+}
+
+/// A model call that a server asked for while a call of its tool ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampledCall {
+    /// Where its end is recorded.
+    pub seq: Seq,
+    /// When that was.
+    pub ended_ms: TimeMs,
+    /// What was asked, and what it used.
+    pub sampled: Sampled,
 }
 
 /// Who called a tool.

@@ -2,7 +2,7 @@
 
 use super::block::{
     Block, BlockId, Body, CallBlock, CallStage, Caller, CompactionBlock, CompactionEnd, LostTry, ModelBlock,
-    ModelState, Order, RewindState, SessionBlock, WordsState,
+    ModelState, Order, RewindState, SampledCall, SessionBlock, WordsState,
 };
 use super::live::Said;
 use super::{Asking, Change, OpenStep, Story};
@@ -444,7 +444,10 @@ impl Story {
                 self.call_changed(call, record, changes, |call| call.child = Some(child.clone()));
             }
             Event::ServerSampled { call, sampled, .. } => {
-                self.call_changed(call, record, changes, |call| call.sampled.push(Sampled::clone(sampled)));
+                let (seq, ended_ms, sampled) = (record.seq, record.at_ms, Sampled::clone(sampled));
+                self.call_changed(call, record, changes, |call| {
+                    call.sampled.push(SampledCall { seq, ended_ms, sampled });
+                });
             }
             Event::CallSettled { call, outcome } => {
                 self.running.retain(|running| running != call);

@@ -3,7 +3,7 @@
 
 use super::{
     AskResult, CallTrace, Cause, CompactionTrace, HookTrace, InputPart, ModelCall, ModelInput, Next, OutsideTrace,
-    RefusedBy, StepTrace, SummaryAsked, TitleTrace, Trace,
+    RefusedBy, SampledTrace, StepTrace, SummaryAsked, TitleTrace, Trace,
 };
 use crate::cache::Reading;
 use crate::event::{Canceller, Delivery, StepKind, Subject, TitledBy, Trigger, TurnEnd, Verdict};
@@ -13,7 +13,7 @@ use crate::message::FinishReason;
 use crate::prompt::{PromptContents, Segment};
 use crate::story::{
     Block, Body, CallBlock, CallStage, Caller, CompactionBlock, CompactionEnd, ModelBlock, ModelState, RewindState,
-    Story,
+    SampledCall, Story,
 };
 
 /// The trace of a whole session, what was taken back included.
@@ -284,6 +284,21 @@ impl StepTrace {
     }
 }
 
+impl SampledTrace {
+    fn of(call: &SampledCall) -> Self {
+        let SampledCall { seq, ended_ms, sampled } = call;
+        Self {
+            seq: *seq,
+            model: sampled.model.clone(),
+            at_ms: ended_ms.saturating_sub(sampled.took_ms),
+            took_ms: sampled.took_ms,
+            replied: !sampled.answer.is_empty(),
+            usage: sampled.usage,
+            cost_micros: sampled.cost_micros,
+        }
+    }
+}
+
 impl CallTrace {
     /// `None` for one that the model is still writing.
     fn of(call: &CallBlock) -> Option<Self> {
@@ -310,6 +325,7 @@ impl CallTrace {
             status: outcome.map(|outcome| outcome.status),
             title: outcome.map(|outcome| outcome.title.clone()).unwrap_or_default(),
             output_chars: outcome.map_or(0, |outcome| outcome.text.chars().count()),
+            sampled: call.sampled.iter().map(SampledTrace::of).collect(),
         })
     }
 }

@@ -72,7 +72,8 @@ pub(crate) fn servers_now(servers: &dyn Servers) -> Vec<ServerNow> {
             ServerState::Failed { why, .. } => ("failed", Some(why)),
             ServerState::NeedsLogin => ("needs_login", Some(format!("log in with `piton mcp login {}`", server.name))),
         };
-        ServerNow { name: server.name, state: state.to_owned(), tools: server.tools.len(), why }
+        let left_out = server.problems.to_vec();
+        ServerNow { name: server.name, state: state.to_owned(), tools: server.tools.len(), why, left_out }
     };
     servers.servers().into_iter().map(one).collect()
 }

@@ -1,4 +1,4 @@
-//! The MCP servers of a session: started beside its first request, and stopped when it is left. Subagents share those of the
+//! The MCP servers of a session: started when its first request has left, and stopped when it is left. Subagents share those of the
 //! session that they work for, and run only those that their agents bring along. What becomes of them is told as it changes.
 
 use super::Driver;
@@ -10,13 +10,24 @@ use piton_core::client::Live;
 use piton_core::turn::Job;
 use piton_tools::servers::Servers;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// How long a request has until it has left: processes that start meanwhile would take its processor. No longer, since nobody
+/// tells when it has, and a model thinks for longer.
+const LEAVING: Duration = Duration::from_millis(50);
+
 impl Driver {
-    /// Starts the servers, once the first request to a model is on its way: no request waits for one of them. An agent's are started
-    /// beside the first that it makes.
+    /// Starts the servers, once the first request to a model has left: no request waits for one of them. An agent's are started
+    /// behind the first that it makes.
     pub(super) fn start_servers(&mut self) {
+        let is_asking = |job: &Job| matches!(job, Job::CallModel { .. }) && self.jobs.has(job);
+        let is_asking = self.session.wanted().iter().any(is_asking);
         if self.memory.servers_run.watched.is_some() {
+            if !is_asking {
+                // It was answered.
+                self.memory.servers_run.starting.begin();
+            }
             return;
         }
         let (shared, own) = run_here(&self.services);
@@ -25,16 +36,21 @@ impl Driver {
             _ => own,
         };
         let Some(all) = all else { return };
-        let is_asking = |job: &Job| matches!(job, Job::CallModel { .. }) && self.jobs.has(job);
-        if !self.session.wanted().iter().any(is_asking) {
+        if !is_asking {
             return;
         }
+        let starting = self.memory.servers_run.starting.clone();
         if !std::mem::replace(&mut self.memory.servers_run.are_started, true) {
-            shared.into_iter().for_each(|shared| shared.start());
+            shared.into_iter().for_each(|shared| starting.add(shared));
         }
-        own.into_iter().for_each(|own| own.start());
+        own.into_iter().for_each(|own| starting.add(own));
+        let (all, bus) = (Arc::clone(all), self.services.bus.clone());
         let over = CancellationToken::new();
-        tokio::spawn(over.clone().run_until_cancelled_owned(tell(Arc::clone(all), self.services.bus.clone())));
+        tokio::spawn(over.clone().run_until_cancelled_owned(async move {
+            tokio::time::sleep(LEAVING).await;
+            starting.begin();
+            tell(all, bus).await;
+        }));
         self.memory.servers_run.watched = Some(over.drop_guard());
     }
 
@@ -49,6 +65,8 @@ impl Driver {
             return;
         }
         self.memory.servers_run.watched = None;
+        // Its time has come, or never does.
+        self.memory.servers_run.starting.begin();
         let comes_back = self.next_settings.as_ref().is_some_and(|next| is_same(&next.own_servers));
         if let Some(OwnServers { servers, .. }) = before.filter(|_| !comes_back) {
             self.memory.servers_run.closing.spawn(async move { servers.close().await });
@@ -96,6 +114,7 @@ impl ServersRun {
     /// Stops them, whether they were started beside a request or by a call.
     pub(super) async fn close(self, services: &Services) {
         drop(self.watched);
+        self.starting.clear();
         let (shared, own) = run_here(services);
         for servers in shared.into_iter().chain(own) {
             servers.close().await;

@@ -32,11 +32,12 @@ use piton_tools::executor::Executor;
 use piton_tools::files::Files;
 use piton_tools::ledger::FileLedger;
 use piton_tools::plan::accesses;
+use piton_tools::servers::Servers;
 use piton_tools::spawn::Confinement;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::DropGuard;
@@ -107,8 +108,10 @@ pub(crate) struct Memory {
 /// What of the session's MCP servers is under way.
 #[derive(Default)]
 pub(crate) struct ServersRun {
-    /// Whether those of the session were started.
+    /// Whether those of the session were started, or soon are.
     pub(crate) are_started: bool,
+    /// Those that start when the first request has left.
+    pub(crate) starting: Starting,
     /// Who tells of them and of the agent's; ends when this is dropped.
     pub(crate) watched: Option<DropGuard>,
     /// Those of agents that no longer run the session, on their way to their end.
@@ -126,6 +129,31 @@ fn reach_own_output(settings: &mut Settings, stored: &Stored) {
     // Where nothing is listed, everything may be read.
     if let (false, Ok(own)) = (read.is_empty(), scratch.join(CALLS).into_os_string().into_string()) {
         read.push(own);
+    }
+}
+
+/// Servers that are about to start. Whoever is first starts them: the time, or the end of the request.
+#[derive(Default, Clone)]
+pub(crate) struct Starting(Arc<Mutex<Vec<Arc<dyn Servers>>>>);
+
+impl Starting {
+    pub(crate) fn add(&self, servers: &Arc<dyn Servers>) {
+        self.lock().push(Arc::clone(servers));
+    }
+
+    /// Starts them now.
+    pub(crate) fn begin(&self) {
+        let all = std::mem::take(&mut *self.lock());
+        all.iter().for_each(|servers| servers.start());
+    }
+
+    /// Starts none of them any more.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<dyn Servers>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

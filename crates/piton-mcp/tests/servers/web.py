@@ -1,7 +1,9 @@
 """An MCP server over streamable HTTP, with its own authorization server beside it: `web.py [WHAT...]`. Prints its port.
 
 WHAT: `login` (wants a token), `short` (tokens end at once), `rejects` (tokens are never renewed), `redirects`,
-`steps` (one tool wants more scopes), `forgets` (no longer knows a session when its first call comes), `hangs_up` (drops the connection in a call), `html`, `sse` (speaks the transport of 2024-11-05).
+`steps` (one tool wants more scopes), `forgets` (no longer knows a session when its first call comes), `hangs_up` (drops the connection in a call), `html`, `sse` (speaks the transport of 2024-11-05),
+`status=N` (answers everything with that), `not_json`, `cuts` (closes the connection before an answer), `sleeps` (never answers), `refuses`;
+`call=N`, `call=html` and `call=not_json` the same for a call of a tool only.
 """
 import base64
 import hashlib
@@ -9,6 +11,7 @@ import json
 import queue
 import sys
 import threading
+import time
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -47,6 +50,8 @@ class Handler(BaseHTTPRequestHandler):
         query = dict(urllib.parse.parse_qsl(url.query))
         if url.path == "/log":
             self.answer(200, log)
+        elif "redirects" in what:
+            self.answer(307, Location="http://127.0.0.1:1/elsewhere")
         elif url.path.startswith("/.well-known/oauth-protected-resource"):
             self.answer(200, {"resource": origin() + "/mcp", "authorization_servers": [origin()]})
         elif url.path.startswith("/.well-known/oauth-authorization-server"):
@@ -91,10 +96,24 @@ class Handler(BaseHTTPRequestHandler):
             self.token(dict(urllib.parse.parse_qsl(body.decode())))
         elif "redirects" in what:
             self.answer(307, Location="http://127.0.0.1:1/elsewhere")
-        elif "html" in what:
-            self.answer(200, b"<p>hello\x1b[31m", kind="text/html")
-        else:
+        elif "cuts" in what:
+            self.close_connection = True
+            self.connection.close()
+        elif "sleeps" in what:
+            time.sleep(1000)
+        elif not self.fails("") and not (json.loads(body).get("method") == "tools/call" and self.fails("call=")):
             self.mcp(json.loads(body))
+
+    def fails(self, when):
+        """Answers with what is no answer, where that is wanted."""
+        status = [int(word.rpartition("=")[2]) for word in what if word.startswith(when or "status=") and word[-1].isdigit()]
+        if status:
+            self.answer(status[0], b"no \x1b[31mway", kind="text/plain")
+        elif when + "html" in what:
+            self.answer(200, b"<p>hello\x1b[31m", kind="text/html")
+        elif when + "not_json" in what:
+            self.answer(200, b"hello \x1b[31mthere")
+        return bool(status) or when + "html" in what or when + "not_json" in what
 
     def token(self, form):
         with lock:
@@ -129,6 +148,8 @@ class Handler(BaseHTTPRequestHandler):
                                f'Bearer resource_metadata="{origin()}/.well-known/oauth-protected-resource/mcp"')
         if id is None:
             return self.answer(202)
+        if method == "initialize" and "refuses" in what:
+            return self.answer(200, {"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "no licence"}})
         if method == "initialize":
             if "forgets" in what:
                 sessions.append(f"session{len(sessions)}")

@@ -5,6 +5,7 @@ use super::listing::beginning;
 use crate::servers::{Server, ServerState, ServerTool};
 use piton_core::server_tool::SEARCH;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Names that are told of one server's new or missing tools; more are counted.
 const NAMED: usize = 12;
@@ -31,12 +32,14 @@ struct Fact {
     tools: BTreeMap<String, blake3::Hash>,
     /// Why it cannot be used.
     trouble: Option<String>,
+    /// What of it was left out, with the reason.
+    left_out: Arc<[String]>,
 }
 
 impl Told {
     /// What the first request says of them.
     pub fn at_start(servers: &[Server]) -> Self {
-        let fact = |server: &Server| (server.name.clone(), Fact { tools: tools(server), trouble: None });
+        let fact = |server: &Server| (server.name.clone(), Fact { tools: tools(server), ..Fact::default() });
         Self(servers.iter().map(fact).collect())
     }
 
@@ -62,13 +65,11 @@ impl Told {
         let now = match &server.state {
             // What it turns out to be is told then.
             ServerState::Known | ServerState::Starting => return None,
-            ServerState::Ready => Fact { tools: tools(server), trouble: None },
-            ServerState::Failed { why, .. } => {
-                Fact { tools: told.tools.clone(), trouble: Some(beginning(why, WORDS_CHARS)) }
-            }
+            ServerState::Ready => Fact { tools: tools(server), trouble: None, left_out: Arc::clone(&server.problems) },
+            ServerState::Failed { why, .. } => Fact { trouble: Some(beginning(why, WORDS_CHARS)), ..told.clone() },
             ServerState::NeedsLogin => {
                 let trouble = format!("the user has to log in with `piton mcp login {}`", server.name);
-                Fact { tools: told.tools.clone(), trouble: Some(trouble) }
+                Fact { trouble: Some(trouble), ..told.clone() }
             }
         };
         let before = std::mem::replace(told, now.clone());
@@ -98,6 +99,13 @@ impl Told {
         }
         parts.extend((!gone.is_empty()).then(|| format!("gone: {}", named(&gone))));
         parts.extend((!other.is_empty()).then(|| format!("changed, so search for them again: {}", named(&other))));
+        if let Some(first) = now.left_out.first().filter(|_| now.left_out != before.left_out) {
+            let more = match now.left_out.len() - 1 {
+                0 => String::new(),
+                more => format!(" (and {more} more; the user sees them with `piton mcp show {name}`)"),
+            };
+            parts.push(format!("{}{more}", beginning(first, WORDS_CHARS)));
+        }
         (!parts.is_empty()).then(|| format!("{name}: {}", parts.join("; ")))
     }
 }

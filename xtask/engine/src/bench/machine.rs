@@ -19,7 +19,7 @@ pub(super) fn facts(profile: &str) -> anyhow::Result<Vec<(&'static str, String)>
 }
 
 /// The date here.
-pub(super) fn today() -> anyhow::Result<String> {
+pub(crate) fn today() -> anyhow::Result<String> {
     said_by("date", &["+%F"])
 }
 

@@ -143,7 +143,7 @@ fn call_id_of_first() -> CallId {
 fn sampled() -> Sampled {
     let usage = Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() };
     let (model, prompt, answer) = ("p/m".into(), "user: x".into(), "y".into());
-    Sampled { model, prompt, answer, usage, cost_micros: Some(1), at_most: None }
+    Sampled { model, prompt, answer, usage, cost_micros: Some(1), at_most: None, took_ms: 7 }
 }
 
 fn plan_mode() -> Configure {
