@@ -544,6 +544,8 @@ pub struct ClaudeTable {
     pub commands: Option<bool>,
     /// Whether the plugins count that its settings enable and that lie in a folder here.
     pub plugins: Option<bool>,
+    /// Whether the MCP servers of its files are: of `.mcp.json` and `~/.claude.json`.
+    pub mcp: Option<bool>,
 }
 
 /// The `[opencode]` table.
@@ -557,6 +559,8 @@ pub struct OpenCodeTable {
     pub skills: Option<bool>,
     /// Whether its commands are, those in `opencode.json` too.
     pub commands: Option<bool>,
+    /// Whether the MCP servers in `opencode.json` are.
+    pub mcp: Option<bool>,
 }
 
 /// The `[check]` table.
@@ -848,6 +852,7 @@ impl ModelTable {
     fn options(&self) -> Options {
         Options {
             temperature: self.temperature,
+            top_p: None,
             max_output: self.max_output,
             effort: self.effort,
             thinking_budget: self.thinking_budget,

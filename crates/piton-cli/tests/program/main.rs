@@ -57,6 +57,7 @@ mod terminal;
 mod text_tools;
 mod todo;
 mod trace;
+mod tree;
 mod trust;
 mod undo;
 mod web;
