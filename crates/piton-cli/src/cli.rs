@@ -155,7 +155,9 @@ fn run_trust(text: &str) -> Result<RunTrust, String> {
 /// `piton trust`.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// Trust everything without asking
+    /// Only these: a name (of an agent, skill, command, server or plugin) or the end of a path; without any, everything
+    pub(crate) names: Vec<String>,
+    /// Trust without asking
     #[arg(short, long, conflicts_with = "revoke")]
     pub(crate) yes: bool,
     /// Withdraw your trust
@@ -245,6 +247,9 @@ pub(crate) struct RunArgs {
     /// Input format: `stream-json` reads one JSON object per line, to steer while the agent works
     #[arg(long, value_enum, default_value_t = InputFormat::Text, help_heading = OUTPUT)]
     pub(crate) input_format: InputFormat,
+    /// With `--format stream-json`: also print what subagents record; each of their lines has the field `of`
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) tree: bool,
     /// Record the model's replies to a cassette; replay it with `--model recorded/FILE`
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) record: Option<PathBuf>,
@@ -644,6 +649,9 @@ pub(crate) enum SessionCommand {
         /// Output format
         #[arg(long, value_enum, default_value_t = FollowFormat::Text)]
         format: FollowFormat,
+        /// With `--format stream-json`: also print what subagents record; each of their lines has the field `of`
+        #[arg(long)]
+        tree: bool,
     },
     /// Cancel a session's turn, in whichever process it runs
     Cancel {

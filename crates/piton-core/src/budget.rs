@@ -38,6 +38,8 @@ pub struct Used {
     pub turn: Bound,
     /// The session, with the turn.
     pub session: Bound,
+    /// The turn's steps, as its limit counts them, with those of the subagents that were called in it.
+    pub steps: u32,
 }
 
 impl Used {
@@ -241,7 +243,7 @@ mod tests {
     /// What the only turn of a session used.
     fn used(tokens: u64, cost_micros: Option<u64>) -> Used {
         let turn = Bound { tokens, cost_micros };
-        Used { turn, session: turn }
+        Used { turn, session: turn, steps: 0 }
     }
 
     #[test]
@@ -290,6 +292,7 @@ mod tests {
         let spent = |cost_micros| Used {
             turn: Bound { tokens: 0, cost_micros: Some(0) },
             session: Bound { tokens: 0, cost_micros: Some(cost_micros) },
+            steps: 0,
         };
         // Of the 55,000 that the session has left, the prompt takes 37,500: 17,500 are 1,166 tokens.
         assert_eq!(call(10_000, Some(32_000)).leave(&budget, &spent(0)), Leave::Capped(4_166));
@@ -322,7 +325,7 @@ mod tests {
             let turn = Bound { tokens: dice.u64(..400_000), cost_micros: Some(dice.u64(..4_000_000)) };
             let mut session = turn;
             session.add(&Bound { tokens: dice.u64(..400_000), cost_micros: Some(dice.u64(..8_000_000)) });
-            let mut used = Used { turn, session };
+            let mut used = Used { turn, session, steps: 0 };
             let output = match call.leave(&budget, &used) {
                 Leave::Short(_) => continue,
                 Leave::Free => call.longest_reply(),

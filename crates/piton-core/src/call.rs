@@ -407,6 +407,9 @@ pub struct Delegated {
     /// Model calls whose cost is not known.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unpriced_calls: u32,
+    /// Steps of its turn, with those of the subagents that it called.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub steps: u32,
     /// The most that it can have used: the known usage, plus the worst case of the rest.
     pub at_most: Bound,
 }

@@ -52,6 +52,14 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<MessageId>,
     },
+    /// Give a queued message another place in the queue. Refused if it is not queued.
+    Move {
+        /// Which.
+        message: MessageId,
+        /// The queued message that is read after it; without one, it is read last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<MessageId>,
+    },
     /// Finish the running call and start nothing new.
     Pause {},
     /// Continue after a pause.
@@ -122,8 +130,9 @@ pub enum Request {
     },
     /// Report the session's current state, with its open questions.
     Look {},
-    /// Ask something of a subagent of the session, or of one of its subagents: an answer, a cancel or an unqueue. On the wire, and
-    /// in stream input, this is that request with the field `session` ([`Request::of_line`]).
+    /// Ask something of a subagent of the session, or of one of its subagents: a prompt for its next step, an answer, a cancel, a look,
+    /// or what concerns its queue. On the wire, and in stream input, this is that request with the field `session`
+    /// ([`Request::of_line`]).
     Subagent {
         /// The subagent's session.
         session: SessionId,
@@ -165,6 +174,9 @@ pub enum Line {
         /// The first position; 1 is the beginning.
         #[serde(default = "beginning")]
         from: Seq,
+        /// Whether to send what subagents record, too, each line with [`Of`].
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        tree: bool,
     },
     /// Say whether this client can answer the session's questions; valid as long as the connection follows.
     Attend {
@@ -195,6 +207,9 @@ pub struct Prompt {
     /// When the model reads it.
     #[serde(default)]
     pub delivery: When,
+    /// The queued message in whose place it stands: that is taken back first. Refused if it is not queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<MessageId>,
     /// The client's id for it. A repeated message with the same id is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<MessageId>,
@@ -345,6 +360,11 @@ pub enum Reply {
     Unqueued {
         /// Each of them, oldest first; none if nothing was queued.
         messages: Vec<Unqueued>,
+    },
+    /// The message has its new place.
+    Moved {
+        /// The position of the change in the journal.
+        seq: Seq,
     },
     /// Whether the session is paused now.
     State {
@@ -510,6 +530,24 @@ pub enum Published {
     Closed(Closed),
 }
 
+/// Which subagent a record or fragment is of, where a session is heard with its subagents. On a line it is the field `of`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Of {
+    /// The subagent's session.
+    pub session: SessionId,
+    /// The call of its caller that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+}
+
+impl Of {
+    /// A line with this in it; `None`: it is no object.
+    pub fn on(&self, line: &str) -> Option<String> {
+        let fields = line.trim_end().strip_suffix('}')?;
+        Some(format!("{fields},\"of\":{}}}", serde_json::to_string(self).ok()?))
+    }
+}
+
 /// Why a subscription has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
@@ -623,6 +661,17 @@ pub enum Live {
         call: CallId,
         /// The new text, readable.
         text: String,
+    },
+    /// A subagent is at work.
+    ChildOpened {
+        /// Its session.
+        session: SessionId,
+        /// The call that it answers.
+        call: CallId,
+        /// Which agent.
+        agent: String,
+        /// The work in a few words.
+        title: String,
     },
     /// The model has finished, and the turn waits for subagents in the background.
     SubagentsAwaited {

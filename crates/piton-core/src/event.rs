@@ -99,7 +99,15 @@ pub enum Event {
         /// Which.
         message: MessageId,
     },
-    /// A turn began, for the oldest message waiting.
+    /// A queued message has another place in the queue.
+    MessageMoved {
+        /// Which.
+        message: MessageId,
+        /// The queued message that it stands before now; `None`: it is the last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<MessageId>,
+    },
+    /// A turn began, for the first message waiting.
     TurnStarted {
         /// Counts the session's turns from 1.
         turn: u32,
@@ -997,6 +1005,7 @@ impl Event {
             | Self::ApprovalGiven { subject: Subject::Elicited { .. }, .. }
             | Self::GrantsRevoked { .. }
             | Self::MessageUnqueued { .. }
+            | Self::MessageMoved { .. }
             | Self::SettingsChanged { .. }
             | Self::TaskEnded { .. }
             | Self::UserRan { .. } => 4,

@@ -147,6 +147,18 @@ pub struct Judgement {
     pub parts: Vec<PartJudged>,
 }
 
+impl Judgement {
+    /// The same of a call that a person makes: it is what they want, and no rule was asked for it.
+    #[must_use]
+    pub fn asked_by_name(self) -> Self {
+        let why = "a person asked the agent by its name".to_owned();
+        let said = |part: PartJudged| PartJudged { action: Action::Allow, rule: None, why: why.clone(), ..part };
+        let parts = self.parts.into_iter().map(said).collect();
+        let (action, rule, remember) = (Action::Allow, None, Rules::default());
+        Self { action, rule, remember, is_asked_each_time: false, is_for_person: false, parts }
+    }
+}
+
 /// The recorded decision on a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judged {

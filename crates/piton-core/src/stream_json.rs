@@ -4,7 +4,7 @@
 //! Another face with lines of its own is another file like this one.
 
 use crate::call::Effects;
-use crate::client::{Mark, Published, ServerNow};
+use crate::client::{Mark, Of, Published, ServerNow};
 use crate::event::{Configure, Event, Record};
 use crate::ids::SessionId;
 use serde::Serialize;
@@ -47,6 +47,14 @@ pub fn line(published: &Published) -> Option<String> {
         // What records and fragments tell in the end.
         Published::Now(_) | Published::CaughtUp | Published::Missed { .. } | Published::Closed(_) => None,
         Published::Wanted(_) | Published::Withdrawn(_) => serde_json::to_string(&Mark::of(published)).ok(),
+    }
+}
+
+/// The same of a subagent, with whose it is: records and fragments alone.
+pub fn line_of(of: &Of, published: &Published) -> Option<String> {
+    match published {
+        Published::Recorded(_) | Published::Live(_) => of.on(&line(published)?),
+        _ => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a command of the user's has a subagent do: a call of [`TOOL`] that the user makes. It is a step of the turn like any other,
+//! What a command of the user's has a subagent do, or what they ask one by its name: a call of [`TOOL`] that the user makes. It is a step of the turn like any other,
 //! judged, run and settled as a call of the model's, except that no model is asked for it. The model reads its outcome in the
 //! step after it.
 
@@ -30,6 +30,9 @@ pub struct Subtask {
     /// The model, if it is not the agent's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Whether a person asked the agent by its name (`@agent words`): then no rule for [`TOOL`] keeps it from working.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_name: bool,
 }
 
 /// The reply that calls these, in the place of a model's.
@@ -40,7 +43,7 @@ pub fn reply(subtasks: &[Subtask]) -> Reply {
 impl Subtask {
     /// Its call; the id is given where the reply is recorded.
     fn call(&self) -> ToolCall {
-        let Self { agent, description, prompt, model } = self;
+        let Self { agent, description, prompt, model, by_name: _ } = self;
         let mut input = json!({"description": description, "prompt": prompt, "subagent_type": agent});
         if let Some(model) = model {
             input["model"] = json!(model);

@@ -53,7 +53,7 @@ pub use self::work::{Offered, Rewinding};
 use self::batch::Batch;
 use self::context::Context;
 use self::gate::Askee;
-use self::work::{After, AfterCompaction, Ending, SinceOpened, TurnWork, Work, canceled, has_substance, short};
+use self::work::{After, AfterCompaction, Ending, SinceOpened, TurnWork, Work, canceled, has_substance};
 use crate::branch::Path;
 use crate::budget::{Bound, Used};
 use crate::call::{Access, CallInput, Effects, Outcome, Planned, Status};
@@ -422,6 +422,11 @@ impl State {
         &self.work.turn.subtasks
     }
 
+    /// Whether a person asks an agent by its name with this call: no rule for the tool counts then.
+    pub fn is_asked_by_name(&self, call: &CallId) -> bool {
+        self.work.turn.asked_by_name.contains(call)
+    }
+
     /// Whether this message can be taken out of the queue: it waits, and the step that is about to start is not there for
     /// it alone.
     pub fn may_unqueue(&self, message: &MessageId) -> bool {
@@ -431,6 +436,11 @@ impl State {
     /// Whether this message was taken out of the queue.
     pub fn was_unqueued(&self, message: &MessageId) -> bool {
         self.work.unqueued.contains(message)
+    }
+
+    /// Whether nobody has said anything yet.
+    pub fn has_heard_nothing(&self) -> bool {
+        self.work.heard.is_empty()
     }
 
     /// Whether a message with this id was heard before, taken up or not.
@@ -859,6 +869,7 @@ impl Phase {
                 None => phase,
             },
             (phase, Event::MessageUnqueued { message }) => work.unqueue(phase, message),
+            (phase, Event::MessageMoved { message, before }) => work.move_waiting(phase, message, before.as_ref()),
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
             (phase, Event::DeadlinePassed {} | Event::TurnResumed { .. }) if phase.is_between_turns() => phase,
             (phase, Event::DeadlinePassed {}) => phase.stop(work, &Self::out_of_time(work), record.seq),
@@ -878,7 +889,7 @@ impl Phase {
                 work.turn.pay(event);
                 work.answered(attempt, event, record.seq, record.at_ms)
             }
-            (CallingModel { .. }, Event::BudgetShort { why, detail, .. }) => work.end(short(*why, detail)),
+            (CallingModel { .. }, Event::BudgetShort { why, detail, .. }) => work.not_asked(*why, detail),
             (BackingOff { attempt, .. }, Event::BackoffPassed { .. }) => work.ask_again(attempt),
             (GivenUp { then, .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
                 work.switched(model, *compact_at_tokens, then)
@@ -944,6 +955,7 @@ impl Phase {
             | Event::Todo { .. }
             | Event::UserSpoke { .. }
             | Event::MessageUnqueued { .. }
+            | Event::MessageMoved { .. }
             | Event::TurnResumed { .. }
             | Event::TurnStarted { .. }
             | Event::StepStarted { .. }

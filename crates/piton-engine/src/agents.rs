@@ -3,6 +3,7 @@
 
 pub mod file;
 
+use crate::answers::Sampling;
 use crate::hooks::{Hook, HookTable};
 use crate::skills::Skills;
 use piton_core::call::ToolSpec;
@@ -41,6 +42,12 @@ pub struct Agent {
     pub model: Option<String>,
     /// The model's reasoning effort.
     pub effort: Option<Effort>,
+    /// The model's sampling temperature.
+    pub temperature: Option<f64>,
+    /// The share of the likeliest tokens that the model draws from.
+    pub top_p: Option<f64>,
+    /// What stands before the first message of a session that it runs, for the model.
+    pub initial_prompt: Option<String>,
     /// Its step limit in one turn.
     pub max_steps: Option<u32>,
     /// Whether it works in the background, so that a call of it returns at once.
@@ -79,6 +86,11 @@ impl Agent {
     /// Its own model; `None` if it uses its caller's or, for a session's agent, the configured one.
     pub fn own_model(&self) -> Option<&str> {
         self.model.as_deref().filter(|model| *model != "inherit")
+    }
+
+    /// How its model's answers are made.
+    pub(crate) fn sampling(&self) -> Sampling {
+        Sampling { effort: self.effort, temperature: self.temperature, top_p: self.top_p }
     }
 
     /// Whether the agent's own settings let it have this tool.

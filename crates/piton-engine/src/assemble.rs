@@ -55,7 +55,7 @@ pub use wishes::Wishes;
 use crate::agents::{AgentParts, Agents};
 use crate::config::trust::{self, Item, RunTrust, repository};
 use crate::config::{Config, WebSearchTable};
-use crate::settings::{Displaced, PlanFolder, SandboxSettings, Settings};
+use crate::settings::{Displaced, PlanFolder, Sampling, SandboxSettings, Settings};
 use crate::skills::Skills;
 use crate::standing::Standing;
 use brought::{Brought, RunTrusted};
@@ -103,7 +103,7 @@ pub async fn settings(
     let by_preset = text_tools::Mode::of_policy(&policy);
     let had_effort = wishes.had.effort.filter(|_| !wishes.say_effort());
     let answers = Answers { options: config.answers.options(), text_tools: config.answers.text_tools, by_preset };
-    let answers = answers.with_effort(had_effort);
+    let answers = answers.with(Sampling::effort(had_effort));
     let source = Source { config: &config, machine, cassettes: wishes.cassettes, tape: wishes.tape.as_ref() };
     let (models, displaced_models) = Box::pin(chosen.models(&source, &answers, &config, wishes, notices)).await?;
     let (titles, summaries) = source.helpers(notices)?;

@@ -14,7 +14,7 @@
 //! ([`Attending`]); the driver asks nobody where nobody does.
 
 use crate::store::{StoreError, Stored};
-use piton_core::client::{Closed, Live, Now, Published, Wanted};
+use piton_core::client::{Closed, Live, Now, Of, Published, Wanted};
 use piton_core::event::{Record, Subject};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::secrets::{Depth, Firewall};
@@ -28,6 +28,9 @@ use tokio::sync::{Notify, broadcast};
 const RING: usize = 512;
 /// Records that are read from the journal at once.
 pub(crate) const PAGE: usize = 256;
+
+/// Something that was heard, and the subagent that it is of; none: the session itself.
+pub(crate) type Heard = (Option<Of>, Published);
 
 /// The sending side.
 #[derive(Debug, Clone)]

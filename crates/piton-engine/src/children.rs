@@ -21,7 +21,7 @@ use crate::worktree::{Kept, Worktree};
 use async_trait::async_trait;
 use piton_core::budget::Used;
 use piton_core::call::{Delegated, Outcome, REFUSED, Status};
-use piton_core::client::{Prompt, Published, Report, Request, Want, Wanted};
+use piton_core::client::{Live, Prompt, Published, Report, Request, Want, Wanted};
 use piton_core::configure::Configure;
 use piton_core::ending::Why;
 use piton_core::event::{Event, Record, Subject, TurnEnd};
@@ -225,10 +225,10 @@ impl Nursery for Children {
 
     fn ask_towards(&self, session: &SessionId, request: Request) -> Vec<Asking> {
         let at_work = self.lock();
-        if let Some((handle, _)) = at_work.sessions.get(session) {
-            return vec![handle.ask(request)];
-        }
         let through = Request::Subagent { session: session.clone(), request: Box::new(request) };
+        if let Some((handle, _)) = at_work.sessions.get(session) {
+            return vec![handle.ask(through)];
+        }
         at_work.sessions.values().map(|(handle, _)| handle.ask(through.clone())).collect()
     }
 
@@ -336,6 +336,12 @@ impl Children {
             drop(handle.ask(Request::Pause {}));
         }
         here.sessions.insert(order.child.clone(), (handle.clone(), own));
+        order.bus.live(Live::ChildOpened {
+            session: order.child.clone(),
+            call: order.parent.call.clone().unwrap_or_else(|| CallId::from("")),
+            agent: order.agent.clone(),
+            title: order.title.clone(),
+        });
     }
 
     async fn come_to(&self, order: &Order, stop: &CancellationToken, output: &OutputSink) -> Outcome {
@@ -474,6 +480,7 @@ fn used(records: &[Record], order: &Order) -> Option<Box<Delegated>> {
         usage: spent.usage,
         cost_micros: spent.cost_micros,
         unpriced_calls: spent.unpriced_calls,
+        steps: state.used().steps,
         at_most: state.used().turn,
     }))
 }

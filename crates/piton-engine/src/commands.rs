@@ -104,6 +104,9 @@ pub enum CommandError {
     /// The list of trusted items cannot be read.
     #[error("{0}")]
     Trust(String),
+    /// An agent cannot be asked.
+    #[error("{0}")]
+    Agent(String),
     /// This session has no commands.
     #[error("this session knows no commands")]
     NoCommands,

@@ -561,6 +561,8 @@ pub struct ClaudeTable {
     pub commands: Option<bool>,
     /// Whether the plugins count that its settings enable and that lie in a folder here.
     pub plugins: Option<bool>,
+    /// Whether the MCP servers of its files are: of `.mcp.json` and `~/.claude.json`.
+    pub mcp: Option<bool>,
 }
 
 /// The `[opencode]` table.
@@ -577,6 +579,8 @@ pub struct OpenCodeTable {
     /// Whether the `permission` block of its configuration holds: of the user's all that can be translated, of the repository's what
     /// forbids or asks. It does not where nothing is said.
     pub permissions: Option<bool>,
+    /// Whether the MCP servers in `opencode.json` are.
+    pub mcp: Option<bool>,
 }
 
 /// The `[check]` table.
@@ -868,6 +872,7 @@ impl ModelTable {
     fn options(&self) -> Options {
         Options {
             temperature: self.temperature,
+            top_p: None,
             max_output: self.max_output,
             effort: self.effort,
             thinking_budget: self.thinking_budget,

@@ -6,14 +6,13 @@ use crate::bus::Bus;
 use crate::error::EngineError;
 use crate::family::Kin;
 use crate::handle::{Asking, Handle};
-use crate::settings::Settings;
+use crate::settings::{Sampling, Settings};
 use crate::store::StoreError;
 use crate::worktree::Worktree;
 use async_trait::async_trait;
 use piton_core::budget::{Budget, Used};
 use piton_core::call::Outcome;
 use piton_core::client::Request;
-use piton_core::effort::Effort;
 use piton_core::event::{Origin, Record};
 use piton_core::hidden;
 use piton_core::ids::{CallId, MessageId, SessionId};
@@ -161,9 +160,10 @@ pub(crate) fn settings(
     let Caller { mut settings, mode, left } = caller;
     // Never more than its caller, who may be an agent, too.
     settings.policy = settings.narrowed();
+    let callers = settings.agent.sampling();
     settings.agent = Arc::new(Agent::build());
     let model = model.or(agent.model.as_deref()).filter(|model| *model != "inherit");
-    let own = ask(&mut settings, model, agent.effort);
+    let own = ask(&mut settings, model, (agent.sampling(), callers));
     let note = own.err().map(|why| {
         let named = model.map_or_else(|| settings.model_names(), hidden::visible_line);
         format!("the model {named} cannot be asked ({why}): {} was", settings.model_names())
@@ -194,16 +194,18 @@ pub(crate) fn settings(
     (settings, note)
 }
 
-/// Has these settings ask another model, or the same with another effort. They stay as they are where that cannot be.
-fn ask(settings: &mut Settings, model: Option<&str>, effort: Option<Effort>) -> Result<(), String> {
-    if model.is_none() && effort.is_none() {
+/// Has these settings ask another model, or the same with answers made in another way. They stay as they are where that cannot be.
+fn ask(settings: &mut Settings, model: Option<&str>, (own, callers): (Sampling, Sampling)) -> Result<(), String> {
+    // The caller's temperature is its agent's alone.
+    let sampled = |answers: Sampling| (answers.temperature, answers.top_p);
+    if model.is_none() && own.effort.is_none() && sampled(own) == sampled(callers) {
         return Ok(());
     }
     let names = model.map_or_else(|| settings.model_names(), str::to_owned);
     let source = settings.model_source.clone().ok_or("no other model can be opened here")?;
-    let effort = effort.or(settings.effort);
-    let opened = source.open(&names, effort)?;
-    (settings.model, settings.fallbacks, settings.effort) = (opened.model, opened.fallbacks, effort);
+    let answers = own.or_effort(settings.effort);
+    let opened = source.open(&names, answers)?;
+    (settings.model, settings.fallbacks, settings.effort) = (opened.model, opened.fallbacks, answers.effort);
     if model.is_some() {
         settings.system = opened.system.unwrap_or_else(|| settings.system.clone());
         settings.env = opened.env.unwrap_or_else(|| settings.env.clone());

@@ -3,15 +3,17 @@
 
 use crate::agents::{Agent, Agents};
 use crate::directions::Directions;
-use crate::settings::Settings;
+use crate::settings::{Sampling, Settings};
 use piton_core::configure::{BUILD, Configure, PLAN};
-use piton_core::effort::Effort;
 use piton_core::hidden;
 use piton_core::subtask::{Subtask, TOOL};
 use piton_tools::subagent::GENERAL;
 
 /// The agent that works in the place of [`PLAN`] where a command has it called: it changes nothing, and answers its caller.
 const EXPLORE: &str = "explore";
+
+/// Characters of what an agent is asked that stand for it where calls are listed.
+const TITLE_CHARS: usize = 60;
 
 /// How words are carried out.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,19 +37,31 @@ impl Directed {
                 return Err(format!("it calls the agent {agent}, and subagents cannot be called here"));
             }
             if let Some(model) = model {
-                open(settings, model, effort.or(settings.effort))?;
+                open(settings, model, Sampling::effort(effort.or(settings.effort)))?;
             }
             let (model, description) = (model.clone(), title.to_owned());
-            let subtask = Subtask { agent, description, prompt: String::new(), model };
+            let subtask = Subtask { agent, description, prompt: String::new(), model, by_name: false };
             return Ok(Self { for_turn: None, subtask: Some(Box::new(subtask)) });
         }
         let agent = agent.map(|agent| settings.agents.of_session(&agent.name)).transpose()?;
         let agent = agent.map(|agent| agent.name.clone());
         let changed = Configure { model: model.clone(), effort: *effort, agent, ..Configure::default() };
-        if let Some((names, effort)) = settings.opens_for(&settings.with_agents(changed.clone())) {
-            open(settings, &names, effort)?;
+        if let Some((names, answers)) = settings.opens_for(&settings.with_agents(changed.clone())) {
+            open(settings, &names, answers)?;
         }
         Ok(Self { for_turn: (!changed.is_empty()).then(|| Box::new(changed)), subtask: None })
+    }
+
+    /// The agent of this name works, because a person asks it by that, whatever the rules say of the tool. The error says why it cannot.
+    pub(crate) fn by_name(name: &str, words: &str, settings: &Settings) -> Result<Self, String> {
+        if settings.tools.get(TOOL).is_none() {
+            return Err("subagents cannot be called here".to_owned());
+        }
+        let agent = settings.agents.called(name).ok_or_else(|| format!("there is no agent {name}"))?.name.clone();
+        let line = hidden::visible_line(words.lines().next().unwrap_or_default());
+        let description: String = line.chars().take(TITLE_CHARS).collect();
+        let subtask = Subtask { agent, description, prompt: String::new(), model: None, by_name: true };
+        Ok(Self { for_turn: None, subtask: Some(Box::new(subtask)) })
     }
 }
 
@@ -70,10 +84,10 @@ fn called(agent: Option<&Agent>) -> Result<String, String> {
     }
 }
 
-fn open(settings: &Settings, names: &str, effort: Option<Effort>) -> Result<(), String> {
+fn open(settings: &Settings, names: &str, answers: Sampling) -> Result<(), String> {
     let source = settings.model_source.as_ref().ok_or("no other model can be opened here")?;
     source
-        .open(names, effort)
+        .open(names, answers)
         .map(drop)
         .map_err(|why| format!("the model {} cannot be asked: {why}", hidden::visible_line(names)))
 }

@@ -54,6 +54,7 @@ use crate::jobs::{
 use crate::prompt::Prompts;
 use crate::settings::Settings;
 use crate::store::{Log, StoreError, Stored};
+use piton_core::budget::Used;
 use piton_core::call::Delegated;
 use piton_core::client::{Closed, Live, Report, Request};
 use piton_core::event::{Canceller, Event, Record, Subject};
@@ -148,7 +149,7 @@ impl Driver {
             kin,
         } = setup;
         // What it has used so far is known to all of its family before anybody of them goes on.
-        kin.begin(stored.id(), session.used(), &session.policy().budget);
+        kin.begin(stored.id(), session.used(), session.policy());
         let (tree, workspace) = (SessionTree { nursery, kin }, Path::new(session.workspace()));
         let (asks, hosts) = Hosts::new();
         let services = Services::new(settings, world, stored, ledger, (firewall, bus, inbox, asks), tree, workspace);
@@ -370,7 +371,7 @@ impl Driver {
         let (kin, session) = (&self.services.tree.kin, &self.session);
         match event {
             Event::TurnStarted { policy, .. } | Event::TurnResumed { policy, .. } => {
-                kin.begin(session.id(), session.used(), &policy.budget);
+                kin.begin(session.id(), session.used(), policy);
                 kin.grants(session.id(), session.grants());
             }
             Event::ApprovalGiven { .. } | Event::GrantsRevoked { .. } => kin.grants(session.id(), session.grants()),
@@ -401,9 +402,9 @@ impl Driver {
             return;
         }
         let Some(child) = self.session.child(call) else { return };
-        outcome.delegated = self.services.tree.kin.known_of(child).map(|at_most| {
+        outcome.delegated = self.services.tree.kin.known_of(child).map(|Used { turn: at_most, steps, .. }| {
             let (usage, session) = (Usage::default(), child.clone());
-            Box::new(Delegated { session, usage, cost_micros: None, unpriced_calls: 0, at_most })
+            Box::new(Delegated { session, usage, cost_micros: None, unpriced_calls: 0, steps, at_most })
         });
     }
 

@@ -34,7 +34,8 @@ use tracing::Instrument;
 pub use crate::error::{ConfigureError, EngineError, UnqueueError};
 pub use crate::handle::{Asking, Handle, Resumed, Said, Subscription, new_message_id};
 pub use crate::settings::{
-    Attendance, Displaced, ModelSource, OpenedModels, Patches, PlanFolder, SandboxSettings, SecretSettings, Settings,
+    Attendance, Displaced, ModelSource, OpenedModels, Patches, PlanFolder, Sampling, SandboxSettings, SecretSettings,
+    Settings,
 };
 
 /// Sessions under one data folder.
@@ -260,7 +261,8 @@ impl Engine {
         let grants = session.grants().to_vec();
         let resumed = if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn };
         let (opened_at, workspace) = (log.head().max(1), PathBuf::from(session.workspace()));
-        let served = Served { stored: stored.clone(), bus: bus.clone(), inbox: inbox.weak() };
+        let served =
+            Served { stored: stored.clone(), bus: bus.clone(), inbox: inbox.weak(), open: self.handles.clone() };
         let Memory { prompts, notes, ledger } = memory;
         let setup = Setup {
             world: self.world.clone(),
@@ -278,7 +280,7 @@ impl Engine {
         };
         let span = tracing::info_span!(target: "piton", "session", id = id.as_str());
         let driver = tokio::spawn(run(Driver::new(setup), served).instrument(span));
-        let line = Line::Here(Arc::new(Here::new(bus, inbox, driver)));
+        let line = Line::Here(Arc::new(Here::new(bus, inbox, driver, Arc::clone(&self.handles))));
         let handle = Handle { stored, resumed, grants, opened_at, workspace, line };
         self.handles.remember(&handle);
         handle

@@ -30,10 +30,10 @@ pub enum EngineError {
         /// What it says.
         reason: String,
     },
-    /// What was said with a command, and the command made no words of it. It is not on record.
-    #[error("/{name}: {reason}")]
+    /// What was said with a command, or to an agent, and no words came of it. It is not on record.
+    #[error("{name}: {reason}")]
     CommandRefused {
-        /// Its name.
+        /// Its name as it was typed: `/fix`, or `@explore` of an agent.
         name: String,
         /// Why, and what to do.
         reason: String,
@@ -114,8 +114,13 @@ pub enum EngineError {
     #[error("{0} is no subagent that is at work for this session")]
     NotAtWork(SessionId),
     /// It is no request for a subagent.
-    #[error("only `answer`, `cancel` and `unqueue` can name the session of a subagent")]
+    #[error("only `prompt`, `answer`, `cancel`, `unqueue`, `move` and `look` can name the session of a subagent")]
     NotForSubagents,
+    /// A subagent has one turn, that of its call.
+    #[error(
+        "a subagent reads messages at its next step: send this with the delivery `steer`, or use `cancel` to stop it"
+    )]
+    OnlySteers,
 }
 
 /// Why a message was not taken out of the queue.

@@ -4,9 +4,11 @@
 //! together they never overdraw it. What a subagent has used counts here until the outcome of its call is on record: from
 //! then on it counts as used by its caller.
 
-use piton_core::budget::{Bound, Budget, Used};
+use piton_core::budget::{Bound, Budget, Short, Used};
+use piton_core::ending::Why;
 use piton_core::ids::SessionId;
 use piton_core::permission::Grant;
+use piton_core::policy::Policy;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
@@ -38,6 +40,8 @@ struct Family {
 struct Purse {
     /// The root's.
     budget: Budget,
+    /// The steps that the root's turn and all who work for it may have.
+    steps: Option<u32>,
     /// What each of those at work has used, or may be using.
     members: BTreeMap<SessionId, Used>,
 }
@@ -134,11 +138,28 @@ impl Kin {
     }
 
     /// Sets the budget that all go by, and what the root has used of it: where it does not ask a model before others do.
-    pub(crate) fn begin(&self, id: &SessionId, own: Used, budget: &Budget) {
+    pub(crate) fn begin(&self, id: &SessionId, own: Used, policy: &Policy) {
         if self.depth == 0 {
-            self.lock().budget = *budget;
+            let mut purse = self.lock();
+            (purse.budget, purse.steps) = (policy.budget, policy.steps.max);
         }
         self.uses(id, own);
+    }
+
+    /// Whether no step is left for the one that a session has begun, which is among its own. The last one is the root's: somebody has to
+    /// answer the person.
+    pub(crate) fn out_of_steps(&self, id: &SessionId, own: Used) -> Option<Short> {
+        let mut purse = self.lock();
+        let most = purse.steps?;
+        let of_others = purse.members.iter().filter(|(member, _)| *member != id).map(|(_, used)| used.steps);
+        let all = of_others.fold(own.steps, u32::saturating_add);
+        let here = if self.depth == 0 { most } else { most.saturating_sub(1) };
+        if all > here {
+            let detail = format!("the limit of {most} steps, which counts those of subagents, is reached");
+            return Some(Short { why: Why::Steps, detail });
+        }
+        purse.members.entry(id.clone()).or_default().steps = own.steps;
+        None
     }
 
     /// The same of somebody below it that is not at work yet.
@@ -153,8 +174,8 @@ impl Kin {
     }
 
     /// The most that a session below may have used so far for what it does now.
-    pub(crate) fn known_of(&self, id: &SessionId) -> Option<Bound> {
-        self.lock().members.get(id).map(|used| used.turn).filter(|used| *used != Bound::default())
+    pub(crate) fn known_of(&self, id: &SessionId) -> Option<Used> {
+        self.lock().members.get(id).copied().filter(|used| used.turn != Bound::default())
     }
 
     /// What a session has used counts elsewhere now.
@@ -173,7 +194,34 @@ mod tests {
 
     fn used(tokens: u64) -> Used {
         let bound = Bound { tokens, cost_micros: Some(tokens) };
-        Used { turn: bound, session: bound }
+        Used { turn: bound, session: bound, steps: 0 }
+    }
+
+    fn limited(tokens: Option<u64>, steps: Option<u32>) -> Policy {
+        let mut policy = Policy::piton();
+        (policy.budget.tokens, policy.steps.max) = (tokens, steps);
+        policy
+    }
+
+    #[test]
+    fn steps_are_counted_over_all_and_the_last_is_the_roots() {
+        let root = Kin::default();
+        let (one, two) = (root.child(), root.child());
+        let ids = ["root", "one", "two"].map(SessionId::from);
+        let taken = |steps: u32| Used { steps, ..Used::default() };
+        assert_eq!(root.out_of_steps(&ids[0], taken(99)), None, "there is no limit");
+        root.begin(&ids[0], taken(1), &limited(None, Some(5)));
+        assert_eq!(one.out_of_steps(&ids[1], taken(1)), None);
+        assert_eq!(two.out_of_steps(&ids[2], taken(1)), None);
+        assert_eq!(one.out_of_steps(&ids[1], taken(2)), None);
+        let short = two.out_of_steps(&ids[2], taken(2)).unwrap();
+        assert_eq!(
+            (short.why, short.detail.as_str()),
+            (Why::Steps, "the limit of 5 steps, which counts those of subagents, is reached")
+        );
+        // What was refused was not taken.
+        assert_eq!(root.out_of_steps(&ids[0], taken(2)), None);
+        assert!(root.out_of_steps(&ids[0], taken(3)).is_some());
     }
 
     #[test]
@@ -181,7 +229,7 @@ mod tests {
         let root = Kin::default();
         let (one, two) = (root.child(), root.child());
         let ids = ["root", "one", "two"].map(SessionId::from);
-        root.begin(&ids[0], used(10), &Budget { tokens: Some(100), ..Budget::default() });
+        root.begin(&ids[0], used(10), &limited(Some(100), None));
         let seen = |kin: &Kin, id: &SessionId, own: u64, reserved: u64| {
             kin.reserve(id, used(own), &Budget::default(), |budget, used| {
                 (Bound { tokens: reserved, cost_micros: None }, (budget.tokens, used.turn.tokens))

@@ -49,6 +49,9 @@ pub(crate) fn read(yaml: &str) -> Result<Value, String> {
         budget
     });
     options.alias_limits.max_total_replayed_events = MOST_REPLAYED;
+    // `n`, `007` and `1_000` are what whoever wrote them sees.
+    options.strict_booleans = true;
+    (options.leading_zero_numbers_as_strings, options.underscored_numbers_as_strings) = (true, true);
     serde_saphyr::from_str_with_options(yaml, options).map_err(|error| {
         let words = error.to_string();
         let words = words.lines().next().unwrap_or_default();
@@ -92,6 +95,7 @@ pub fn word(field: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.trim().to_owned()),
         Value::Number(number) => Ok(number.to_string()),
+        Value::Bool(truth) => Ok(truth.to_string()),
         _ => Err(format!("{field}: a text is wanted")),
     }
 }
@@ -100,7 +104,8 @@ pub fn word(field: &str, value: &Value) -> Result<String, String> {
 pub fn truth(field: &str, value: &Value) -> Result<bool, String> {
     match value {
         Value::Bool(truth) => Ok(*truth),
-        Value::String(word) if word == "true" || word == "false" => Ok(word == "true"),
+        Value::String(word) if ["true", "yes", "on"].contains(&word.as_str()) => Ok(true),
+        Value::String(word) if ["false", "no", "off"].contains(&word.as_str()) => Ok(false),
         _ => Err(format!("{field}: true or false is wanted")),
     }
 }

@@ -4,7 +4,8 @@
 //! as the method is called, and the returned future only waits for the answer. The driver ends when the last handle
 //! is dropped or [`Handle::close`] is called, and leaves a journal that another process can resume.
 
-use crate::bus::{Attending, Bus, Listener};
+use crate::branches::{Branches, OpenSessions, TreeListener};
+use crate::bus::{Attending, Bus, Heard, Listener};
 use crate::clock::World;
 use crate::control::{Listening, RemoteSession};
 use crate::error::{CompactError, EngineError, RewindError};
@@ -12,7 +13,7 @@ use crate::inbox::{self, Asked, Asker, Inbox};
 use crate::store::{Store, StoreError, Stored};
 use piton_core::call::Outcome;
 use piton_core::client::{
-    Accepted, Answer, Compact, Compacted, Configure, Configured, Plan, Prompt, Published, Reply, Report, Request,
+    Accepted, Answer, Compact, Compacted, Configure, Configured, Of, Plan, Prompt, Published, Reply, Report, Request,
     Rewound, Scope, Stage, Unqueued, When,
 };
 use piton_core::event::{Delivery, Direction, Record, Rewind};
@@ -52,11 +53,13 @@ pub(crate) struct Here {
     pub(crate) bus: Bus,
     pub(crate) inbox: Inbox,
     pub(crate) driver: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+    /// The sessions that are open beside it.
+    handles: Arc<Handles>,
 }
 
 impl Here {
-    pub(crate) fn new(bus: Bus, inbox: Inbox, driver: JoinHandle<()>) -> Self {
-        Self { bus, inbox, driver: tokio::sync::Mutex::new(Some(driver)) }
+    pub(crate) fn new(bus: Bus, inbox: Inbox, driver: JoinHandle<()>, handles: Arc<Handles>) -> Self {
+        Self { bus, inbox, driver: tokio::sync::Mutex::new(Some(driver)), handles }
     }
 }
 
@@ -107,32 +110,52 @@ impl Handles {
     }
 }
 
-/// Receives everything that a session publishes.
-pub struct Subscription(Source);
+impl OpenSessions for Handles {
+    fn listen(&self, session: &SessionId, from: Option<Seq>) -> Option<(Seq, Listener)> {
+        let handle = self.get(session)?;
+        let Line::Here(here) = &handle.line else { return None };
+        let from = from.unwrap_or(handle.opened_at + 1);
+        Some((from, here.bus.subscribe(handle.stored.clone(), from)))
+    }
+}
+
+/// Receives everything that a session publishes and, if it was asked to, what its subagents publish.
+pub struct Subscription {
+    source: Source,
+    /// Where the session runs here: who can answer it.
+    bus: Option<Bus>,
+    attending: Option<Attending>,
+}
 
 enum Source {
-    Here { listener: Box<Listener>, bus: Bus, attending: Option<Attending> },
+    Here(Box<Listener>),
+    Tree(Box<TreeListener>),
     There(Box<Listening>),
 }
 
 impl Subscription {
+    fn of(source: Source, bus: Option<Bus>) -> Self {
+        Self { source, bus, attending: None }
+    }
+
     /// Whether everything published so far has been received.
     pub fn is_drained(&self) -> bool {
-        match &self.0 {
-            Source::Here { listener, .. } => listener.is_drained(),
+        match &self.source {
+            Source::Here(listener) => listener.is_drained(),
+            Source::Tree(listener) => listener.is_drained(),
             Source::There(_) => true,
         }
     }
 
-    /// Says whether this subscriber can answer the session's questions. While no subscriber can, anything that needs a
+    /// Says whether this subscriber can answer the questions of the session and its subagents. While no subscriber can, anything that needs a
     /// question is refused, unless the session's settings say that somebody will come.
     pub fn attend(&mut self, attends: bool) {
-        match &mut self.0 {
-            Source::Here { bus, attending, .. } if attends => {
-                attending.get_or_insert_with(|| bus.attend());
-            }
-            Source::Here { attending, .. } => *attending = None,
-            Source::There(listening) => listening.attend(attends),
+        if let Source::There(listening) = &mut self.source {
+            listening.attend(attends);
+        }
+        match &self.bus {
+            Some(bus) if attends => drop(self.attending.get_or_insert_with(|| bus.attend())),
+            _ => self.attending = None,
         }
     }
 
@@ -141,8 +164,21 @@ impl Subscription {
     /// closed here or its process has left; after it comes `None`. Fails only if the journal cannot be read when needed.
     /// May be dropped half-way and called again.
     pub async fn next(&mut self) -> Result<Option<Published>, StoreError> {
-        match &mut self.0 {
-            Source::Here { listener, .. } => listener.next().await,
+        loop {
+            match self.next_of_tree().await? {
+                Some((Some(_), _)) => {}
+                heard => return Ok(heard.map(|(_, published)| published)),
+            }
+        }
+    }
+
+    /// The same with what subagents record and stream ([`Handle::subscribe_tree`]), each with whose it is. Everything that a subagent records
+    /// comes before the outcome of the call that it answers.
+    pub async fn next_of_tree(&mut self) -> Result<Option<(Option<Of>, Published)>, StoreError> {
+        let own = |published: Option<Published>| -> Option<Heard> { published.map(|published| (None, published)) };
+        match &mut self.source {
+            Source::Here(listener) => Ok(own(listener.next().await?)),
+            Source::Tree(listener) => listener.next().await,
             Source::There(listening) => listening.next().await,
         }
     }
@@ -406,13 +442,32 @@ impl Handle {
     /// Subscribes from this position of the journal on (1 is the beginning).
     pub fn subscribe(&self, from_seq: Seq) -> Subscription {
         let stored = self.stored.clone();
-        Subscription(match &self.line {
+        match &self.line {
             Line::Here(here) => {
-                let listener = Box::new(here.bus.subscribe(stored, from_seq));
-                Source::Here { listener, bus: here.bus.clone(), attending: None }
+                let listener = here.bus.subscribe(stored, from_seq);
+                Subscription::of(Source::Here(Box::new(listener)), Some(here.bus.clone()))
             }
-            Line::There(_) => Source::There(Box::new(Listening::new(stored, from_seq))),
-        })
+            Line::There(_) => Subscription::of(Source::There(Box::new(Listening::new(stored, from_seq))), None),
+        }
+    }
+
+    /// Subscribes to the session and its subagents from this position of the journal on (1 is the beginning):
+    /// [`Subscription::next_of_tree`]. Of subagents that were called before it, those that are at work are heard from now on.
+    pub fn subscribe_tree(&self, from_seq: Seq) -> Subscription {
+        let stored = self.stored.clone();
+        match &self.line {
+            Line::Here(here) => {
+                let open: Arc<dyn OpenSessions> = here.handles.clone();
+                let (root, branches) =
+                    (here.bus.subscribe(stored.clone(), from_seq), Branches::new(stored, Some(open)));
+                let listener = TreeListener::new(root, from_seq, branches);
+                Subscription::of(Source::Tree(Box::new(listener)), Some(here.bus.clone()))
+            }
+            Line::There(_) => {
+                let listening = Listening::new(stored, from_seq).with_subagents();
+                Subscription::of(Source::There(Box::new(listening)), None)
+            }
+        }
     }
 
     /// Announces that this process will leave once its own prompts are answered: it then starts no turn for prompts that

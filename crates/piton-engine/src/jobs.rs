@@ -39,7 +39,7 @@ mod wait;
 mod watch;
 
 pub(crate) use self::approval::answer;
-pub(crate) use self::command::{Expanding, expand};
+pub(crate) use self::command::{Expanding, ask_agent, expand};
 pub(crate) use self::compact::{AtRest, STOPPED, compacted, summary_at_rest};
 pub(crate) use self::configure::{Opening, open_models, opened_for};
 pub(crate) use self::context::{JobContext, Memory, ServersRun, Services, SessionTree};

@@ -32,6 +32,8 @@ mod prompt;
 pub mod compaction;
 pub mod history;
 mod partial;
+mod answers;
+mod branches;
 mod bus;
 pub mod context;
 pub mod spelling;

@@ -70,6 +70,9 @@ impl Prompts {
 
     /// Measures the next call and checks it against the budget of its turn.
     pub(crate) fn permit(&mut self, session: &State, frame: &Frame, model: &dyn Model, kin: &Kin) -> Permit {
+        if let Some(short) = kin.out_of_steps(session.id(), session.used()) {
+            return Permit::Short(short);
+        }
         let segments = self.measure(session, frame, model.name());
         let input_tokens = self.ledger.most_tokens(&segments);
         let price = model.price().map(|price| price.of_prompt(input_tokens));

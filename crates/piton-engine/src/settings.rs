@@ -2,6 +2,7 @@
 //! [`crate::assemble`] builds it from a machine's configuration.
 
 use crate::agents::{Agent, AgentParts, Agents};
+pub use crate::answers::Sampling;
 use crate::commands::Commands;
 use crate::context::{self, servers_now};
 use crate::history::default_tools;
@@ -179,9 +180,9 @@ impl Default for SecretSettings {
 
 /// Opens models by their names, for clients that switch a session to them ([`piton_core::client::Request::Configure`]).
 pub trait ModelSource: Send + Sync {
-    /// Opens the models of these names (`a/x,b/y`) with the given effort, if any, or says why they are not
+    /// Opens the models of these names (`a/x,b/y`), whose answers are made as `answers` says, or says why they are not
     /// available. May block its thread.
-    fn open(&self, names: &str, effort: Option<Effort>) -> Result<OpenedModels, String>;
+    fn open(&self, names: &str, answers: Sampling) -> Result<OpenedModels, String>;
 }
 
 /// Opened models, and what goes with them.
@@ -441,16 +442,21 @@ impl Settings {
         Configure { mode: mode.or(changed.mode), agent_hash: agent.hash.clone(), ..changed }
     }
 
-    /// The names of the models that are to be opened for a change, and how much they think.
-    pub(crate) fn opens_for(&self, changed: &Configure) -> Option<(String, Option<Effort>)> {
+    /// The names of the models that are to be opened for a change, and how their answers are made.
+    pub(crate) fn opens_for(&self, changed: &Configure) -> Option<(String, Sampling)> {
         let effort = changed.effort.or(self.effort);
+        let agent = self.agent_of(changed);
+        // A temperature is the agent's own, whatever model it has.
+        let own = agent.as_ref().unwrap_or(&self.agent).sampling();
+        let answers = Sampling { effort, ..own };
         if let Some(names) = &changed.model {
-            return Some((names.clone(), effort));
+            return Some((names.clone(), answers));
         }
-        let Some(agent) = self.agent_of(changed) else { return changed.effort.map(|_| (self.model_names(), effort)) };
-        let own = agent.own_model().map(str::to_owned).or(self.displaced.models.clone());
-        let is_other = own.is_some() || agent.effort != self.agent.effort || changed.effort.is_some();
-        is_other.then(|| (own.unwrap_or_else(|| self.model_names()), changed.effort.or(agent.effort).or(effort)))
+        let Some(agent) = agent else { return changed.effort.map(|_| (self.model_names(), answers)) };
+        let named = agent.own_model().map(str::to_owned).or(self.displaced.models.clone());
+        let is_other = named.is_some() || own != self.agent.sampling() || changed.effort.is_some();
+        let answers = Sampling { effort: changed.effort.or(agent.effort).or(effort), ..own };
+        is_other.then(|| (named.unwrap_or_else(|| self.model_names()), answers))
     }
 
     /// What the mode will stand in the place of, when this is changed.

@@ -52,6 +52,12 @@ impl Tree {
         self.0.get(path)
     }
 
+    /// The sizes of all files together.
+    pub(crate) fn bytes(&self) -> usize {
+        let sizes = self.0.values().map(|node| if let Node::File { bytes, .. } = node { *bytes } else { 0 });
+        sizes.sum()
+    }
+
     /// Everything, by path.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Path, &Node)> {
         self.0.iter().map(|(path, node)| (path.as_path(), node))

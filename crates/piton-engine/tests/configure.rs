@@ -10,7 +10,9 @@ use piton_core::effort::Effort;
 use piton_core::event::{ChangedBy, Event, TurnEnd};
 use piton_core::permission::{Action, PermissionMode};
 use piton_core::story::{Body, Story};
-use piton_engine::engine::{ConfigureError, EngineError, Handle, ModelSource, OpenedModels, Patches, Settings};
+use piton_engine::engine::{
+    ConfigureError, EngineError, Handle, ModelSource, OpenedModels, Patches, Sampling, Settings,
+};
 use piton_models::model::Model;
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
@@ -29,7 +31,7 @@ struct Second {
 }
 
 impl ModelSource for Second {
-    fn open(&self, names: &str, effort: Option<Effort>) -> Result<OpenedModels, String> {
+    fn open(&self, names: &str, answers: Sampling) -> Result<OpenedModels, String> {
         self.go.lock().unwrap_or_else(PoisonError::into_inner).recv().map_err(|_| "nobody lets it go".to_owned())?;
         match names {
             "second" => Ok(OpenedModels::only(model(
@@ -37,7 +39,7 @@ impl ModelSource for Second {
                 &[says("of the second"), says("of the second"), says("of the second")],
             ))),
             "a/first" => {
-                self.efforts.lock().unwrap_or_else(PoisonError::into_inner).push(effort);
+                self.efforts.lock().unwrap_or_else(PoisonError::into_inner).push(answers.effort);
                 Ok(OpenedModels::only(model("a/first", &[says("not asked for this"), says("thought over")])))
             }
             other => Err(format!("there is no {other}")),

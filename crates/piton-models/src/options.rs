@@ -19,6 +19,8 @@ use std::fmt;
 pub struct Options {
     /// Sampling temperature, 0 to 2.
     pub temperature: Option<f64>,
+    /// Nucleus sampling: the share of the likeliest tokens that is drawn from, 0 to 1.
+    pub top_p: Option<f64>,
     /// The most tokens of one answer, reasoning included.
     pub max_output: Option<u32>,
     /// Reasoning effort.
@@ -38,6 +40,7 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("temperature", &self.temperature)
+            .field("top_p", &self.top_p)
             .field("max_output", &self.max_output)
             .field("effort", &self.effort)
             .field("thinking_budget", &self.thinking_budget)
@@ -101,6 +104,7 @@ impl Options {
         };
         Self {
             temperature: self.temperature.or(general.temperature),
+            top_p: self.top_p.or(general.top_p),
             max_output: self.max_output.or(general.max_output),
             effort,
             thinking_budget,
@@ -113,6 +117,9 @@ impl Options {
     pub fn mistake(&self) -> Option<(&'static str, &'static str)> {
         if self.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
             return Some(("temperature", "a number from 0 to 2"));
+        }
+        if self.top_p.is_some_and(|top_p| !(0.0..=1.0).contains(&top_p)) {
+            return Some(("top_p", "a number from 0 to 1"));
         }
         if self.max_output == Some(0) {
             return Some(("max_output", "a number above 0"));
@@ -140,7 +147,7 @@ impl Options {
     }
 
     fn chat(&self, target: Target<'_>, to: &mut Translated) {
-        self.openai_temperature(target, to);
+        self.openai_sampling(target, to);
         if let (Some(tokens), Thinking::Object) = (self.thinking_budget, target.thinking) {
             to.set("reasoning", json!({ "max_tokens": tokens }));
         } else if let (Some(tokens), Thinking::Qwen) = (self.thinking_budget, target.thinking) {
@@ -179,7 +186,7 @@ impl Options {
     }
 
     fn responses(&self, target: Target<'_>, to: &mut Translated) {
-        self.openai_temperature(target, to);
+        self.openai_sampling(target, to);
         match (self.effort, generation::openai_efforts(target.model)) {
             (None, _) => {}
             (Some(effort), None) => to.set("reasoning", json!({ "effort": effort.min(Effort::Xhigh).word() })),
@@ -193,15 +200,22 @@ impl Options {
         }
     }
 
-    /// OpenAI's thinking models refuse a temperature, wherever they are served.
-    fn openai_temperature(&self, target: Target<'_>, to: &mut Translated) {
-        let Some(temperature) = self.temperature else { return };
+    /// What is said of how tokens are drawn.
+    fn sampling(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let said = [("temperature", self.temperature), ("top_p", self.top_p)];
+        said.into_iter().filter_map(|(name, said)| Some((name, said?)))
+    }
+
+    /// OpenAI's thinking models refuse a temperature and `top_p`, wherever they are served.
+    fn openai_sampling(&self, target: Target<'_>, to: &mut Translated) {
         let efforts = generation::openai_efforts(target.model);
         let sent = self.effort.and_then(|effort| nearest(effort, efforts?));
-        if generation::openai_thinks(target.model) == Some(true) && sent != Some(Effort::None) {
-            to.leave_out(target, "temperature", "it thinks, and takes none then");
-        } else {
-            to.set("temperature", temperature.into());
+        let thinks = generation::openai_thinks(target.model) == Some(true) && sent != Some(Effort::None);
+        for (name, said) in self.sampling() {
+            match thinks {
+                true => to.leave_out(target, name, "it thinks, and takes none then"),
+                false => to.set(name, said.into()),
+            }
         }
     }
 
@@ -234,13 +248,17 @@ impl Options {
                 }
             }
         }
-        let Some(temperature) = self.temperature else { return };
-        if claude == Claude::OnlyAdaptive {
-            to.leave_out(target, "temperature", "it takes none");
-        } else if to.body.contains_key("thinking") {
-            to.leave_out(target, "temperature", "it takes none while it thinks");
-        } else {
-            to.set("temperature", temperature.min(1.0).into());
+        let thinks = to.body.contains_key("thinking");
+        for (name, said) in self.sampling() {
+            if claude == Claude::OnlyAdaptive {
+                to.leave_out(target, name, "it takes none");
+            } else if thinks {
+                to.leave_out(target, name, "it takes none while it thinks");
+            } else if name == "top_p" && self.temperature.is_some() {
+                to.leave_out(target, name, "it takes a temperature or top_p, not both");
+            } else {
+                to.set(name, said.min(1.0).into());
+            }
         }
     }
 
@@ -250,6 +268,9 @@ impl Options {
         let mut config = Map::new();
         if let Some(temperature) = self.temperature {
             config.insert("temperature".into(), temperature.into());
+        }
+        if let Some(top_p) = self.top_p {
+            config.insert("topP".into(), top_p.into());
         }
         let level = self.effort.map(|effort| match effort {
             Effort::None | Effort::Minimal if is_pro => Effort::Low,
@@ -279,8 +300,9 @@ impl Options {
     }
 
     fn ollama(&self, target: Target<'_>, to: &mut Translated) {
-        if let Some(temperature) = self.temperature {
-            to.set("options", json!({ "temperature": temperature }));
+        let options: Map<String, Value> = self.sampling().map(|(name, said)| (name.to_owned(), said.into())).collect();
+        if !options.is_empty() {
+            to.set("options", options.into());
         }
         if self.thinking_budget.is_some() {
             to.leave_out(target, "thinking_budget", "it counts no tokens of thought; say effort");

@@ -34,7 +34,7 @@ mod tree;
 mod vfs;
 
 pub use machine::{Crash, Refusal};
-pub use scenario::{Scenario, one_subagent, scenarios};
+pub use scenario::{Scenario, one_subagent, penniless, scenarios, trees};
 pub use sweep::{Row, Sweep, points, sweep, sweep_over};
 
 use client::{Life, Stage};
@@ -65,6 +65,8 @@ pub enum Planted {
     SameBoot,
     /// Calls are run, and turns end, without their hooks.
     NoHooks,
+    /// From its second life on Piton goes by another purse than it began with.
+    OtherPurse,
 }
 
 /// What keeps the sessions of the machine.
@@ -131,7 +133,7 @@ fn run_with(
     let machine = Machine::new(&data, if planted == Planted::NoSync { Syncs::Lied } else { Syncs::Kept });
     vfs::plug_in(&machine);
     let rule = match planted {
-        Planted::Nothing | Planted::NoSync | Planted::SameBoot | Planted::NoHooks => Rule::Kept,
+        Planted::Nothing | Planted::NoSync | Planted::SameBoot | Planted::NoHooks | Planted::OtherPurse => Rule::Kept,
         Planted::NoClaim => Rule::NoClaim,
         Planted::RunAgain => Rule::RunAgain,
     };
@@ -149,6 +151,7 @@ fn run_with(
         planted: crate::state(&workspace),
         session: None,
         boot: 1,
+        forgets: false,
     };
     let run = Run { stage, dice: fastrand::Rng::with_seed(mixed(seed, crash)), second, points: 0, planted, medium };
     let report = run.play(crash);
@@ -194,6 +197,7 @@ impl Run<'_> {
                 self.stage.machine.accuse("it never comes to an end".to_owned());
                 break;
             }
+            self.stage.forgets = self.planted == Planted::OtherPurse;
             crash = if lives + 1 < QUIET_FROM { self.next_crash() } else { None };
         }
         self.finish_runners();

@@ -15,6 +15,9 @@ const LEAST_RUNS: usize = 10_000;
 /// Of one seed; a commit has two points there, and a write to a file none.
 const LEAST_RUNS_IN_MEMORY: usize = 500;
 
+/// Of the trees of one seed, beside [`TREE`].
+const LEAST_RUNS_OF_TREES: usize = 1_000;
+
 const TREE: &str = "a tree of subagents";
 
 fn scenario(name: &str) -> Scenario {
@@ -53,6 +56,21 @@ fn of_a_tree_every_subagent_is_called_once_and_answers_once_wherever_it_crashes(
     assert!(violations.is_empty(), "{} violations: {:#?}", violations.len(), &violations[..violations.len().min(10)]);
     let runs: usize = sweep.rows.iter().map(|row| row.runs).sum();
     assert!(runs >= 200, "only {runs} runs");
+}
+
+/// With the tree of the test above these are more than two thousand crashes of trees.
+#[test]
+fn trees_with_an_open_question_or_little_left_in_the_purse_lose_nothing_either() {
+    let sweeps: Vec<Sweep> = crash::trees().iter().map(|tree| crash::sweep(tree, 1, Planted::Nothing)).collect();
+    let violations: Vec<&String> = sweeps.iter().flat_map(|sweep| &sweep.violations).collect();
+    assert!(violations.is_empty(), "{} violations: {:#?}", violations.len(), &violations[..violations.len().min(10)]);
+    let runs: usize = sweeps.iter().flat_map(|sweep| &sweep.rows).map(|row| row.runs).sum();
+    assert!(runs >= LEAST_RUNS_OF_TREES, "only {runs} runs");
+}
+
+#[test]
+fn a_process_that_goes_by_another_purse_than_it_began_with_is_found_out() {
+    check_found(&crash::sweep_over(Medium::Memory, &crash::penniless(), 1, Planted::OtherPurse).violations, &["P"]);
 }
 
 /// What a killed process wrote and never synced is there until the machine loses its power: nothing may rest on it before.

@@ -73,12 +73,11 @@ async fn before(first: Seq, is_within: bool, session: &Handle, store: &dyn Store
         let waits = |record: &Record| {
             matches!(record.event, Event::UserSpoke { delivery: Delivery::FollowUp, .. }) && record.seq > since
         };
-        all.extend(
-            of_kinds(&["user_spoke", "message_unqueued"])
-                .await?
-                .into_iter()
-                .filter(|record| waits(record) || matches!(record.event, Event::MessageUnqueued { .. })),
-        );
+        all.extend(of_kinds(&["user_spoke", "message_unqueued", "message_moved"]).await?.into_iter().filter(
+            |record| {
+                waits(record) || matches!(record.event, Event::MessageUnqueued { .. } | Event::MessageMoved { .. })
+            },
+        ));
     }
     all.extend(turn);
     all.sort_by_key(|record| record.seq);

@@ -84,7 +84,7 @@ fn line(found: &Found, default: &str, text: &mut String) {
 fn whole(found: &Found, default: &str, text: &mut String) {
     line(found, default, text);
     let Ok(Read { agent, unknown }) = &found.read else { return };
-    let Agent { tools, without, rules, mode, model, effort, max_steps, skills, hooks, servers, .. } = agent;
+    let Agent { tools, without, rules, mode, model, max_steps, skills, hooks, servers, .. } = agent;
     let mut say = |name: &str, said: Option<String>| {
         if let Some(said) = said {
             let _ = writeln!(text, "    {name:<12} {}", view::clean(&said));
@@ -96,7 +96,10 @@ fn whole(found: &Found, default: &str, text: &mut String) {
     say("rules", (!rules.is_empty()).then(|| rules.join(", ")));
     say("mode", mode.map(|mode| mode.to_string()));
     say("model", model.clone());
-    say("effort", effort.map(|effort| effort.word().to_owned()));
+    say("effort", agent.effort.map(|effort| effort.word().to_owned()));
+    say("temperature", agent.temperature.map(|temperature| temperature.to_string()));
+    say("top_p", agent.top_p.map(|top_p| top_p.to_string()));
+    say("begins", agent.initial_prompt.clone());
     say("steps", max_steps.map(|most| most.to_string()));
     say("skills", (!skills.is_empty()).then(|| skills.join(", ")));
     say("servers", (!servers.is_empty()).then(|| servers.keys().cloned().collect::<Vec<_>>().join(", ")));

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 /// The subagents that have worked for it, each once.
 fn subagents(records: &[Record], text: &mut String) {
-    let mut seen = Vec::new();
+    let (mut seen, path) = (Vec::new(), branch::Path::of(records));
     for record in records {
         if let Event::Delegated { call, child, agent } = &record.event
             && !seen.contains(&child)
@@ -19,7 +19,9 @@ fn subagents(records: &[Record], text: &mut String) {
             if seen.is_empty() {
                 text.push_str("subagents\n");
             }
-            let _ = writeln!(text, "  {call}  {agent}  {child}");
+            let calls = |other: &&Record| matches!(&other.event, Event::Delegated { child: own, .. } if own == child);
+            let counts = records.iter().filter(calls).any(|record| path.contains(record.seq));
+            let _ = writeln!(text, "  {call}  {agent}  {child}{}", if counts { "" } else { ", taken back" });
             seen.push(child);
         }
     }

@@ -55,6 +55,7 @@ pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> Result<
     };
     if args.summary.is_none() && !args.edit {
         let order = Order {
+            hears_subagents: false,
             place: Place::Resumed { id, here: PathBuf::from(had.workspace), is_named: false },
             input: Input::asking(Some(Request::Compact(Compact::about(args.focus)))),
             shown: Shown::new(Format::Text, Look::of(around)),

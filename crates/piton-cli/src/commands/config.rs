@@ -46,7 +46,7 @@ pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> Result<u8
             set(&key, &value, around)?;
         }
         ConfigCommand::Trust(args) => return trust::trust(&args, around),
-        ConfigCommand::Untrust => trust::revoke(around)?,
+        ConfigCommand::Untrust => trust::revoke(&[], around)?,
         ConfigCommand::Schema => view::write_stdout(SCHEMA),
     }
     Ok(0)

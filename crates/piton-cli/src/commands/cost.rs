@@ -303,7 +303,8 @@ impl Bill {
 
     fn add_subagent(&mut self, seq: Seq, (call, about): (&CallId, &str), outcome: &Outcome) {
         let Outcome { delegated: Some(delegated), title, .. } = outcome else { return };
-        let Delegated { session, usage, cost_micros, unpriced_calls, at_most: _ } = Delegated::clone(delegated);
+        let Delegated { session, usage, cost_micros, unpriced_calls, steps: _, at_most: _ } =
+            Delegated::clone(delegated);
         let sum = Sum { usage, cost_micros, unpriced_calls, at_most: None };
         self.sum.add(&sum);
         if let Some(turn) = self.turns.last_mut() {

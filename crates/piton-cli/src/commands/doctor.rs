@@ -209,6 +209,12 @@ fn shadowed(around: &Surroundings) {
     tell(&agents::look(&scope).unwrap_or_default());
     tell(&skills::look(&scope).unwrap_or_default());
     tell(&commands::look(&scope).unwrap_or_default());
+    let servers = look(&scope, &[]).unwrap_or_default();
+    for found in servers.iter().filter(|found| found.state == ServerState::As(State::Shadowed)) {
+        let first = servers.iter().find(|other| other.name == found.name && other.state != found.state);
+        let by = first.map(FoundServer::place).unwrap_or_default();
+        line("shadowed", &format!("the MCP server {} of {}, by {by}", view::clean(&found.name), found.place()));
+    }
     for found in scope.plugins.found.iter().filter(|found| found.state != PluginState::InForce) {
         let root = view::clean(&found.root.display().to_string());
         line("plugin", &format!("{} of {root}: {}", view::clean(&found.named), found.state.word()));

@@ -35,8 +35,8 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
         SessionCommand::List(args) => list::list(&engine, &args, around).await?,
         SessionCommand::Show { id, json, audit: true, .. } => audit::audit(&engine, &meant(id)?, json).await?,
         SessionCommand::Show { id, full, json, audit: false } => show::show(&engine, &meant(id)?, full, json).await?,
-        SessionCommand::Follow { id, from, format } => {
-            return follow::follow(&engine, &meant(id)?, from, format, around).await;
+        SessionCommand::Follow { id, from, format, tree } => {
+            return follow::follow(&engine, &meant(id)?, from, (format, tree), around).await;
         }
         SessionCommand::Shell { id, command, private, json } => {
             return shell::shell(&engine, &find(&id)?, &command, private, json).await;

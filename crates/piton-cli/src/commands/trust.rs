@@ -15,10 +15,11 @@ use std::path::Path;
 /// Obeys the command.
 pub(crate) fn trust(args: &TrustArgs, around: &Surroundings) -> Result<u8> {
     if args.revoke {
-        return revoke(around).map(|()| 0);
+        return revoke(&args.names, around).map(|()| 0);
     }
     let workspace = around.workspace(None)?;
-    let brought = Brought::look(&around.machine, &workspace)?;
+    let mut brought = Brought::look(&around.machine, &workspace)?;
+    only(&args.names, &mut brought)?;
     if args.json {
         view::write_stdout(&format!("{}\n", as_json(&brought)));
         return Ok(0);
@@ -30,12 +31,14 @@ pub(crate) fn trust(args: &TrustArgs, around: &Surroundings) -> Result<u8> {
         brought.items.iter().filter(|brought| brought.standing != Standing::Trusted).collect();
     brought.items.iter().for_each(show);
     if open.is_empty() {
-        return nothing_to_trust(&brought, &workspace, around);
+        return nothing_to_trust(&brought, args.names.is_empty(), &workspace, around);
     }
     for item in open.iter().map(|brought| &brought.item).filter(|item| item.kind == Kind::Settings) {
         sensible(&item.path, around)?;
     }
-    view::write_stderr(&format!("\nThe hash of all of it, for `piton run --trust=HASH`:\n{}\n", brought.hash()));
+    if args.names.is_empty() {
+        view::write_stderr(&format!("\nThe hash of all of it, for `piton run --trust=HASH`:\n{}\n", brought.hash()));
+    }
     around.only_by_a_person()?;
     if !args.yes && !is_agreed(around)? {
         view::write_stderr("Not trusted; it stays out of force.\n");
@@ -49,12 +52,38 @@ pub(crate) fn trust(args: &TrustArgs, around: &Surroundings) -> Result<u8> {
     Ok(if brought.unreadable.is_empty() { 0 } else { EXIT_FAILED })
 }
 
-fn nothing_to_trust(brought: &Brought, workspace: &Path, around: &Surroundings) -> Result<u8> {
+/// Leaves what these names mean, each one thing. What cannot be read is meant by its path.
+fn only(names: &[String], brought: &mut Brought) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    for name in names {
+        let meant: Vec<&Path> =
+            brought.items.iter().filter(|item| item.is_meant(name)).map(|found| &*found.item.path).collect();
+        let unreadable = brought.unreadable.iter().any(|(path, _)| path.ends_with(name.trim_start_matches("./")));
+        let shown = || meant.iter().map(|path| view::path(path)).collect::<Vec<_>>().join("\n  ");
+        match meant.len() {
+            0 if unreadable => {}
+            0 => {
+                bail!("there is nothing called `{}` here to trust; `piton trust` shows all there is", view::clean(name))
+            }
+            1 => {}
+            _ => bail!("several things are called `{}`; name one by its path:\n  {}", view::clean(name), shown()),
+        }
+    }
+    let is_meant = |path: &Path| names.iter().any(|name| path.ends_with(name.trim_start_matches("./")));
+    brought.items.retain(|found| names.iter().any(|name| found.is_meant(name)));
+    brought.unreadable.retain(|(path, _)| is_meant(path));
+    Ok(())
+}
+
+fn nothing_to_trust(brought: &Brought, is_all: bool, workspace: &Path, around: &Surroundings) -> Result<u8> {
     if let Some((path, _)) = brought.unreadable.first() {
         bail!("{} cannot be trusted, and there is nothing else", path.display());
     }
     if !brought.items.is_empty() {
-        view::write_stderr(&format!("\nAll of it is in force already. Its hash: {}\n", brought.hash()));
+        let hash = if is_all { format!(" Its hash: {}", brought.hash()) } else { String::new() };
+        view::write_stderr(&format!("\nAll of it is in force already.{hash}\n"));
         return Ok(0);
     }
     // What lies above the repository holds here as well.
@@ -149,12 +178,15 @@ pub(crate) fn sensible(path: &Path, around: &Surroundings) -> Result<()> {
     Ok(())
 }
 
-/// Lets go of all that this repository brings along, and of what holds here from above or did, as it is or as it was.
-pub(crate) fn revoke(around: &Surroundings) -> Result<()> {
+/// Lets go of all that this repository brings along, and of what holds here from above or did, as it is or as it was; or only of what these
+/// names mean.
+pub(crate) fn revoke(names: &[String], around: &Surroundings) -> Result<()> {
     let workspace = around.workspace(None)?;
     let Found { in_force, changed, unknown } = sources::found(&around.machine, &workspace)?;
-    let brought = Brought::look(&around.machine, &workspace)?;
-    let mut paths: Vec<_> = in_force.map(|file| file.path).into_iter().chain(changed).chain(unknown).collect();
+    let mut brought = Brought::look(&around.machine, &workspace)?;
+    only(names, &mut brought)?;
+    let above = in_force.map(|file| file.path).into_iter().chain(changed).chain(unknown);
+    let mut paths: Vec<_> = above.filter(|_| names.is_empty()).collect();
     paths.extend(brought.items.into_iter().map(|brought| brought.item.path));
     paths.extend(brought.unreadable.into_iter().map(|(path, _)| path));
     paths.sort();

@@ -41,7 +41,10 @@ enum Feed {
 impl Feed {
     async fn next(&mut self) -> Result<Option<Incoming>> {
         match self {
-            Self::Session(subscription) => Ok(subscription.next().await?.map(Incoming::Published)),
+            Self::Session(subscription) => Ok(subscription.next_of_tree().await?.map(|(of, published)| match of {
+                Some(of) => Incoming::Child(of, published),
+                None => Incoming::Published(published),
+            })),
             Self::Follower(follower) => Ok(follower.next().await?),
         }
     }
@@ -81,6 +84,8 @@ pub(crate) struct Conversation {
     questions: Questions,
     /// Whether somebody is there who can answer.
     attends: bool,
+    /// Whether what subagents record is shown, too.
+    pub(crate) hears_subagents: bool,
     /// The session that is talked with; none where one is only followed.
     session: Option<Handle>,
     id: SessionId,
@@ -125,6 +130,7 @@ impl Conversation {
             shown,
             questions,
             attends,
+            hears_subagents: false,
             session: None,
             id: SessionId::from(""),
             asked: FuturesUnordered::new(),
@@ -152,7 +158,10 @@ impl Conversation {
             self.shown.resume(session).await?;
             self.next_seq = session.opened_at();
         }
-        let mut heard = session.subscribe(self.next_seq);
+        let mut heard = match self.hears_subagents {
+            true => session.subscribe_tree(self.next_seq),
+            false => session.subscribe(self.next_seq),
+        };
         heard.attend(self.attends);
         let goes_on = session.resumed() == Resumed::MidTurn && !self.input.has_first();
         if goes_on && !(self.is_elsewhere() && self.input.is_program()) {
@@ -194,6 +203,7 @@ impl Conversation {
                         self.made.take().into_iter().for_each(|made| self.shown.compacted(&made));
                     }
                     Some(Incoming::Published(published)) => self.hear(&published),
+                    Some(Incoming::Child(of, published)) => self.shown.show_child(&of, &published),
                     Some(Incoming::Reply(reply)) => self.greet(reply)?,
                 },
                 Some(done) = self.asked.next() => is_closed |= self.take(done).await?,
@@ -276,7 +286,13 @@ impl Conversation {
                 self.said.push(prompt.clone());
             }
             Request::Answer(_) => about = About::Question,
-            Request::Subagent { .. } => about = About::Subagent,
+            Request::Subagent { request, .. } => {
+                about = About::Subagent;
+                // What comes of its turn, the outcome of its call says.
+                if let Request::Prompt(prompt) = &mut **request {
+                    prompt.wait = false;
+                }
+            }
             _ => {}
         }
         self.send(request, about);
@@ -288,8 +304,8 @@ impl Conversation {
         self.asked.push(Box::pin(async move {
             let answer = loop {
                 match asking.next().await {
-                    // The records tell of that.
-                    Ok(Reply::Accepted(_)) => {}
+                    // The records tell of that, but not of a subagent's.
+                    Ok(Reply::Accepted(_)) if about != About::Subagent => {}
                     answer => break answer,
                 }
             };

@@ -1,7 +1,7 @@
 //! `piton session follow`, `cancel`, `pause` and `continue`: a session that another process runs is watched, stopped and held.
 
 use crate::cli::FollowFormat;
-use crate::failure::{Result, bail};
+use crate::failure::{Result, bail, ensure};
 use crate::out::print;
 use crate::out::view::{self, Look, TextView};
 use crate::run::ask::Questions;
@@ -20,17 +20,19 @@ pub(crate) async fn follow(
     engine: &Engine,
     id: &SessionId,
     from: u64,
-    format: FollowFormat,
+    (format, tree): (FollowFormat, bool),
     around: &Surroundings,
 ) -> Result<u8> {
     let shown = match format {
         FollowFormat::Text => Shown::Text(Box::new(TextView::new(Look::of(around)))),
         FollowFormat::StreamJson => Shown::stream_json(),
     };
+    ensure!(!tree || matches!(format, FollowFormat::StreamJson), "--tree needs --format stream-json");
     let count = usize::try_from(from.saturating_sub(1)).unwrap_or(usize::MAX);
     let before = if count > 0 { engine.store().read(id, 1, count).await? } else { Vec::new() };
     let mut talk = Conversation::new(Input::once(None), shown, Questions::new(None), false);
     let follower = Follower::new(Arc::clone(engine.store()), id.clone(), from);
+    let follower = if tree { follower.with_subagents() } else { follower };
     if let Left::AtOnce(stop) = talk.follow(follower, id, &before).await? {
         return Ok(stop.code());
     }

@@ -28,6 +28,8 @@ pub(crate) struct Order {
     pub(crate) wishes: Wishes,
     /// The command of `--command`.
     pub(crate) command: Option<String>,
+    /// Whether what subagents record is shown, too.
+    pub(crate) hears_subagents: bool,
     /// A flag that cannot be added to what another process does.
     pub(crate) only_here: Option<&'static str>,
 }
@@ -75,6 +77,7 @@ pub(crate) fn resolve(args: &RunArgs, engine: &Engine, around: &Surroundings) ->
         resumed.is_some() || input.is_program() || !matches!(input.first(), Some(Request::Compact(_))),
         "/compact needs an existing session: choose it with --continue or --resume ID"
     );
+    ensure!(!args.tree || args.format == Format::StreamJson, "--tree needs --format stream-json");
     let only_here = [("--check", !args.settings.check.is_empty()), ("--output-schema", args.output_schema.is_some())];
     let is_newest = args.cwd.is_none() && (resumed.is_none() || args.r#continue);
     let look = Look { quiet: args.quiet, verbose: args.verbose, is_newest, ..Look::of(around) };
@@ -89,6 +92,7 @@ pub(crate) fn resolve(args: &RunArgs, engine: &Engine, around: &Surroundings) ->
         asks: around.person.filter(|_| may_ask).map(|terminal| Seat { terminal, pager: Pager::at_hand(around) }),
         wishes,
         command: args.command.clone(),
+        hears_subagents: args.tree,
         only_here: only_here.into_iter().find_map(|(flag, is_said)| is_said.then_some(flag)),
     })
 }

@@ -4,7 +4,7 @@ use crate::cli::Format;
 use crate::failure::{Failure, Result};
 use crate::out::view::{self, Look, TextView};
 use crate::out::{print, report};
-use piton_core::client::{Compacted, Published, Reply, Report, ServerNow};
+use piton_core::client::{Compacted, Of, Published, Reply, Report, ServerNow};
 use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::{CallId, SessionId};
 use piton_core::message::Part;
@@ -51,6 +51,14 @@ impl Shown {
                 let beside = stream_json::beside(published);
                 beside.into_iter().for_each(|line| view::write_stdout(&format!("{line}\n")));
             }
+        }
+    }
+
+    /// Shows what a subagent records or streams: only programs want all of it.
+    pub(crate) fn show_child(&mut self, of: &Of, published: &Published) {
+        if let Self::StreamJson = self {
+            let line = stream_json::line_of(of, published);
+            line.into_iter().for_each(|line| view::write_stdout(&format!("{line}\n")));
         }
     }
 

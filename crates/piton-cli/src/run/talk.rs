@@ -42,6 +42,7 @@ struct Deserted {
 async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upkeep: &mut Upkeep<'_>) -> Result<Over> {
     let attends = order.asks.is_some() || order.input.is_program();
     let mut talk = Conversation::new(order.input, order.shown, Questions::new(order.asks), attends);
+    talk.hears_subagents = order.hears_subagents;
     let mut deserted: Option<Deserted> = None;
     loop {
         if let Some(session) = opening::join(&order.place, order.only_here, engine).await? {

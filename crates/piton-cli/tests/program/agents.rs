@@ -197,3 +197,34 @@ fn in_a_conversation_agents_are_listed_chosen_and_shown() {
     assert_eq!(person.end(), 0);
     assert!(system(&stage, 1).contains("You review strictly."));
 }
+
+#[test]
+fn temperature_and_top_p_of_an_agent_are_asked_for_and_its_first_words_stand_before_the_first_message() {
+    let cool =
+        "---\ndescription: Cool\ntemperature: 0.2\ntop_p: 0.5\ninitialPrompt: Look at notes.txt first.\n---\nBe cool.";
+    let stage = Stage::new(json!([
+        {"text": "one"}, {"text": "two"},
+        {"tools": [{"name": "task", "args": {"description": "x", "prompt": "chill", "subagent_type": "cool"}}]},
+        {"of": "chill", "text": "chilled"}, {"text": "three", "repeat": true},
+    ]));
+    stage.home.write("agents/cool.md", cool);
+    let sampling = |request: usize| {
+        let body = stage.provider.requests()[request].body.clone();
+        (body["temperature"].clone(), body["top_p"].clone())
+    };
+    let own = (json!(0.2), json!(0.5));
+    stage.run(&["--agent", "cool", "go"]).expect_code(0);
+    assert_eq!(sampling(0), own);
+    let said = |request: usize| stage.provider.requests()[request].body["messages"].to_string();
+    assert_eq!(said(0).matches("Look at notes.txt first.").count(), 1);
+    assert!(said(0).find("Look at notes.txt").unwrap() < said(0).rfind("go").unwrap());
+    // A person's own word comes first; the first message is said once.
+    stage.run(&["--continue", "--temperature", "1", "again"]).expect_code(0);
+    assert_eq!((sampling(1), said(1).matches("Look at notes.txt first.").count()), ((json!(1.0), json!(0.5)), 1));
+    // Called by another, it has its own, and its caller has none.
+    stage.run(&["call it"]).expect_code(0);
+    let none = (Value::Null, Value::Null);
+    assert_eq!((sampling(2), sampling(3), sampling(4)), (none.clone(), own, none));
+    assert!(!said(3).contains("Look at notes.txt"), "nobody begins a session with it");
+    Ran::of(stage.piton(&["agent", "cool"])).expect_code(0).expect_stdout(&["temperature  0.2", "top_p        0.5"]);
+}

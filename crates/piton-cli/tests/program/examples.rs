@@ -3,7 +3,10 @@
 use crate::stage::{Ran, Stage};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
@@ -62,6 +65,27 @@ fn the_agent_the_skill_and_the_command_run() {
     assert!(stage.provider.requests()[0].body.to_string().contains("You review changes."));
 }
 
+/// A folder with a `node` that runs TypeScript, whichever Node there is: `tsx`, from npm, installed once.
+fn node_of_today(stage: &Stage) -> PathBuf {
+    const TSX: &str = "4.20.6";
+    let installed = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tsx-{TSX}"));
+    let mut install = Command::new("sh");
+    install.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../piton-mcp/tests/npm.sh")).arg(&installed);
+    install.arg(format!("tsx@{TSX}"));
+    Ran::within(install, Duration::from_secs(600)).expect_code(0);
+    let tsx = installed.join("node_modules/tsx/dist/cli.mjs");
+    let node = which("node");
+    stage.home.write("bin/node", format!("#!/bin/sh\nexec {} {} \"$@\"\n", node.display(), tsx.display()));
+    let own = stage.home.path().join("bin");
+    fs::set_permissions(own.join("node"), fs::Permissions::from_mode(0o755)).unwrap();
+    own
+}
+
+fn which(program: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap();
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.exists()).unwrap()
+}
+
 #[test]
 fn the_plugins_are_sound_and_their_hooks_run() {
     let stage = Stage::new(json!([
@@ -75,7 +99,11 @@ fn the_plugins_are_sound_and_their_hooks_run() {
     for name in ["guard", "notes"] {
         Ran::of(stage.piton(&["plugin", "add", market, name, "--yes"])).expect_code(0);
     }
-    let ran = stage.run(&["go"]);
+    let own = node_of_today(&stage);
+    let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap());
+    let mut run = stage.run_command(&["go"]);
+    run.env("PATH", path);
+    let ran = Ran::of(run);
     let outcomes = ran.outcomes();
     assert!(outcomes[0]["text"].as_str().unwrap().contains("guard: delete files one by one"), "{outcomes:?}");
     assert!(stage.workspace.has("a.txt"));

@@ -276,3 +276,82 @@ fn killed_while_the_subagent_works_its_answer_still_comes() {
     assert!(stage.last_messages().iter().any(|message| message.to_string().contains("A is done.")));
     assert_eq!(stage.workspace.read("ran"), "x\n");
 }
+
+#[test]
+fn the_users_call_of_a_subagent_is_a_step_of_its_own_and_has_the_agents_name_and_the_commands_model() {
+    let files = [(".opencode/command/a.md", "---\nagent: helper\nmodel: openai-chat/other\n---\nDo A."), HELPER];
+    let stage = stage(answers(), &files);
+    let ran = run(&stage, &["/a"]).expect_code(0);
+    let (spoke, replies) = (ran.all("user_spoke").remove(0), ran.all("message_finished"));
+    // A reply of its own, which no model made, to the user's message.
+    let [call] = &replies[0]["reply"]["parts"].as_array().unwrap()[..] else { panic!("{}", replies[0]) };
+    assert_eq!((replies.len(), &replies[0]["prompt"]), (2, &Value::Null));
+    assert!(spoke["seq"].as_u64() < replies[0]["seq"].as_u64());
+    assert_eq!(call["name"], "task");
+    let requested = &ran.all("call_requested")[0];
+    let input = json!({"description": "a", "prompt": "Do A.", "subagent_type": "helper", "model": "openai-chat/other"});
+    assert_eq!(requested["input"], input);
+    let delegated = &ran.all("delegated")[0];
+    assert_eq!((&delegated["agent"], &delegated["call"]), (&json!("helper"), &requested["call"]));
+    let child = stage.journal_of(delegated["child"].as_str().unwrap());
+    assert_eq!(child[0]["parent"]["call"], requested["call"]);
+    assert_eq!(asked(&stage), ["other", "usual"]);
+}
+
+#[test]
+fn an_agent_that_is_asked_by_its_name_answers_whatever_the_rule_for_task_says() {
+    let denied = "[permission]\ntask = \"deny\"\n\"task(explore)\" = \"deny\"\n";
+    let script = json!([
+        {"of": "where is it?", "text": "In notes.txt."}, {"text": "It is in notes.txt.", "repeat": true},
+    ]);
+    let stage = Stage::new(script).with_config(denied).with_files([("notes.txt", "it")]);
+    let ran = stage.run(&["@explore where is it? @notes.txt"]).expect_code(0);
+    assert_eq!(ran.result()["text"], "It is in notes.txt.");
+    let requests = stage.provider.requests();
+    assert_eq!(requests.len(), 2, "no model is asked for the call");
+    let (childs, callers) = (requests[0].body.to_string(), requests[1].body.to_string());
+    assert!(
+        childs.contains("You find things out") && childs.contains("where is it?") && childs.contains("<files>"),
+        "{childs}"
+    );
+    assert!(callers.contains("In notes.txt.") && callers.contains("executed by the user"), "{callers}");
+    assert!(!requests[1].body["tools"].to_string().contains("\"task\""), "the model still cannot call it");
+    assert_eq!(ran.all("user_spoke")[0]["typed"], "@explore where is it? @notes.txt");
+    let requested = &ran.all("call_requested")[0];
+    assert_eq!(requested["verdict"], "allow", "{requested}");
+    assert_eq!(requested["judged"]["parts"][0]["why"], "a person asked the agent by its name", "{requested}");
+    // What the model calls is denied as before.
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "task", "args": {"description": "x", "prompt": "y", "subagent_type": "explore"}}]}, {"text": "no"},
+    ]));
+    let stage = stage.with_config(denied);
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert!(ran.all("delegated").is_empty() && ran.outcomes()[0]["status"] == "denied", "{:?}", ran.outcomes());
+}
+
+#[test]
+fn a_file_of_an_agents_name_is_the_file_unless_agent_stands_before_it_and_hooks_still_have_their_say() {
+    let stage = Stage::new(json!([{"text": "ok", "repeat": true}])).with_files([("explore", "a file")]);
+    let ran = stage.run(&["@explore what is this?"]).expect_code(0);
+    assert!(ran.all("delegated").is_empty());
+    let asked = stage.provider.requests()[0].body.to_string();
+    assert!(asked.contains("@explore what is this?") && asked.contains("a file"), "{asked}");
+    let ran = stage.run(&["@agent-explore what is this?"]).expect_code(0);
+    assert_eq!(ran.all("delegated")[0]["agent"], "explore");
+    // What is piped in is for the agent.
+    let mut piped = stage.run_command(&["@agent-explore what is this?"]);
+    stage.home.write("log", "a log line");
+    piped.stdin(std::fs::File::open(stage.home.path().join("log")).unwrap());
+    let ran = Ran::of(piped).expect_code(0);
+    assert!(ran.all("call_requested")[0]["input"]["prompt"].as_str().unwrap().contains("a log line"), "{}", ran.stdout);
+    // No agent, no words, or not in front: words like any others.
+    for words in ["@nobody what is this?", "@explore", " @general x", "ask @general x"] {
+        assert!(stage.run(&[words]).expect_code(0).all("delegated").is_empty(), "{words}");
+    }
+    let hooks = "[[hooks.PreToolUse]]\nmatcher = \"task\"\nhooks = [{ type = \"command\", command = \"echo no >&2; exit 2\" }]\n";
+    let stage = Stage::new(json!([{"text": "ok", "repeat": true}])).with_config(hooks);
+    let ran = stage.run(&["@general do it"]).expect_code(0);
+    assert!(
+        ran.all("delegated").is_empty() && ran.outcomes()[0]["text"].as_str().unwrap().contains("a hook refused it")
+    );
+}

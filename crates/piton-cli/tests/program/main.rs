@@ -58,6 +58,7 @@ mod text_tools;
 mod tmux;
 mod todo;
 mod trace;
+mod tree;
 mod trust;
 mod undo;
 mod web;

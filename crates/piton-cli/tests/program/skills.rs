@@ -4,6 +4,9 @@ use crate::mcp::SERVER;
 use crate::stage::{Ran, Stage, until};
 use crate::steer::Talk;
 use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 const PDF: &str = "---\nname: pdf\ndescription: Reads PDF files. Use it when: forms come up\narguments: file\n---\n\
                    Read $file with scripts/read.py.\n";
@@ -331,4 +334,40 @@ fn two_hundred_skills_and_fifty_agents_add_6_kb_and_four_servers_of_fifty_tools_
     // Their tools are known by now.
     let with_servers = first_bytes(&stage) - bare;
     assert!((with_entries + 500..=9 * 1024).contains(&with_servers), "{with_servers} bytes");
+}
+
+/// Runs in the reference's own Python: a line for each folder, valid or not.
+const REFERENCE: &str = "
+import pathlib, sys
+from skills_ref.validator import validate
+for folder in sorted(path for path in pathlib.Path(sys.argv[1]).iterdir() if path.is_dir()):
+    try:
+        valid = not validate(folder)
+    except Exception:
+        valid = False
+    print(int(valid), folder.name)
+";
+
+#[test]
+fn a_skill_is_valid_where_the_reference_of_agentskills_says_so() {
+    const VERSION: &str = "0.1.1";
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("skills-ref-{VERSION}"));
+    let mut install = Command::new("sh");
+    install.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pip.sh")).arg(&folder);
+    install.args([&format!("skills-ref=={VERSION}"), "strictyaml==1.7.3"]);
+    Ran::within(install, Duration::from_secs(600)).expect_code(0);
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../piton-engine/tests/skills");
+    let mut reference = Command::new(folder.join("bin/python"));
+    reference.args(["-c", REFERENCE]).arg(&fixtures);
+    let said = Ran::of(reference).expect_code(0).stdout;
+    let stage = Stage::new(json!([]));
+    let mut differ = Vec::new();
+    for line in said.lines() {
+        let (valid, name) = line.split_once(' ').unwrap();
+        let ours = Ran::of(stage.piton(&["skill", "validate", fixtures.join(name).to_str().unwrap()]));
+        if (valid == "1") != (ours.code == 0) {
+            differ.push(format!("{name}: {valid} there, here: {}", ours.stdout));
+        }
+    }
+    assert!(said.lines().count() > 70 && differ.is_empty(), "{differ:#?}");
 }

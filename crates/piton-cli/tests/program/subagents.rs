@@ -900,7 +900,10 @@ fn a_question_two_levels_down_is_answered_and_its_session_cancelled_from_the_roo
     let errors: Vec<String> =
         talk.lines().iter().filter_map(|line| line["error"].as_str().map(str::to_owned)).collect();
     assert!(errors.iter().any(|error| error.contains("ses_0 is no subagent that is at work")), "{errors:?}");
-    assert!(errors.iter().any(|error| error.contains("only `answer`, `cancel` and `unqueue`")), "{errors:?}");
+    assert!(
+        errors.iter().any(|error| error.contains("only `prompt`, `answer`, `cancel`, `unqueue`, `move` and `look`")),
+        "{errors:?}"
+    );
     talk.say(json!({"do": "answer", "session": deep, "subject": {"call": "c1_0"}, "decision": "approve"}));
     until("its command runs", || stage.workspace.has("dug"));
     talk.say(json!({"do": "cancel", "session": deep}));

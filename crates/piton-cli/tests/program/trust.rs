@@ -114,3 +114,60 @@ fn where_nothing_is_brought_along_that_is_said() {
     Ran::of(stage.piton(&["trust", "--revoke"])).expect_code(1).expect_said(&["there are no hooks"]);
     stage.run(&["--trust", "go"]).expect_code(0);
 }
+
+#[test]
+fn one_thing_is_trusted_by_its_name_or_path_and_the_rest_stays_as_it_was() {
+    let stage = stage();
+    stage.workspace.write(".claude/agents/rev.md", "---\nname: reviewer\n---\nReview.");
+    stage.workspace.write(".piton/agents/other.md", "Do.");
+    stage.workspace.write(".claude/commands/git/pr.md", "Open it.");
+    stage.workspace.write(".claude/skills/forms/SKILL.md", "---\nname: forms\ndescription: x\n---\nFill.");
+    stage.workspace.write(".mcp.json", r#"{"mcpServers": {"db": {"command": "db"}, "forms": {"command": "f"}}}"#);
+    let trust = |args: &[&str]| Ran::of(stage.piton(&[&["trust"], args].concat()));
+    let trusted = || -> Vec<String> {
+        let items = listed(&stage)["items"].as_array().unwrap().clone();
+        let ours = items.iter().filter(|item| item["standing"] == "trusted");
+        ours.map(|item| item["path"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect()
+    };
+    trust(&["nothing", "--yes"]).expect_code(1).expect_said(&["there is nothing called `nothing` here to trust"]);
+    trust(&["forms", "--yes"]).expect_code(1).expect_said(&[
+        "several things are called `forms`",
+        "SKILL.md",
+        ".mcp.json#forms",
+    ]);
+    assert!(trusted().is_empty());
+    let said = trust(&["reviewer"]).expect_code(1).expect_said(&["Review.", "no terminal to ask on"]);
+    assert!(!said.stderr.contains("The hash of all of it") && !said.stderr.contains("Do."), "{}", said.stderr);
+    trust(&["reviewer", "db", "/git:pr", "--yes"]).expect_code(0);
+    assert_eq!(trusted(), ["rev.md", "pr.md", ".mcp.json#db"]);
+    trust(&[".claude/skills/forms/SKILL.md", "--yes"]).expect_code(0);
+    assert_eq!(trusted().len(), 4);
+    trust(&["reviewer", "--revoke"]).expect_code(0).expect_said(&["is not in force any more"]);
+    assert_eq!(trusted(), ["SKILL.md", "pr.md", ".mcp.json#db"]);
+}
+
+#[test]
+fn the_doctor_names_what_is_not_trusted_and_servers_that_another_comes_before() {
+    let stage = stage();
+    stage.workspace.write(".claude/agents/rev.md", "Review.");
+    stage.workspace.write(".claude/commands/pr.md", "Open it.");
+    stage.workspace.write(".claude/skills/forms/SKILL.md", "---\ndescription: x\n---\nFill.");
+    let entry = |command: &str| json!({"mcpServers": {"db": {"command": command}}}).to_string();
+    stage.home.write("mcp.json", entry("mine"));
+    stage.workspace.write(".mcp.json", entry("theirs"));
+    let doctor = || Ran::of(stage.piton(&["doctor"])).stdout;
+    let said = doctor();
+    for words in ["rev.md (agent;", "pr.md (command;", "SKILL.md (skill;", ".mcp.json#db (MCP server;"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(!said.contains("shadowed"), "what is not trusted hides nothing: {said}");
+    Ran::of(stage.piton(&["trust", "db", "--yes"])).expect_code(0);
+    let said = doctor();
+    assert!(said.contains("shadowed   the MCP server db of"), "{said}");
+    // Each source can be switched off.
+    let servers = || Ran::of(stage.piton(&["mcp", "list"])).stdout;
+    assert!(servers().contains(".mcp.json"), "{}", servers());
+    let stage = stage.with_config("[claude]\nmcp = false\n");
+    let listed = Ran::of(stage.piton(&["mcp", "list"])).stdout;
+    assert!(!listed.contains(".mcp.json") && listed.contains("mcp.json"), "{listed}");
+}

@@ -44,6 +44,7 @@ impl Event {
             | Self::CancelRequested { by: Canceller::User }
             | Self::GrantsRevoked { tools: _ }
             | Self::MessageUnqueued { message: _ }
+            | Self::MessageMoved { message: _, before: _ }
             | Self::Delegated { call: _, child: _, agent: _ }
             | Self::ServerTask { call: _, handle: _ }
             | Self::SettingsChanged { changed: _, by: _, at_once: _ }
@@ -106,7 +107,7 @@ impl Event {
             Self::UserSpoke { message: _, parts, delivery: _, typed, allows, for_turn: _, subtask } => {
                 each_part(parts, World, see);
                 if let Some(subtask) = subtask {
-                    let Subtask { agent: _, description, prompt, model: _ } = &mut **subtask;
+                    let Subtask { agent: _, description, prompt, model: _, by_name: _ } = &mut **subtask;
                     see(World, None, description);
                     see(World, None, prompt);
                 }

@@ -61,6 +61,7 @@ impl Story {
                 self.spoke(record, message, parts, text, *delivery, changes);
             }
             Event::MessageUnqueued { message } => self.unqueued(record, message, changes),
+            Event::MessageMoved { message, before } => self.moved(message, before.as_ref()),
             Event::ContextGiven { items } => {
                 self.mark_at(0, Body::Given { items: items.clone() }, record, changes);
             }
@@ -164,6 +165,16 @@ impl Story {
         if self.waiting.is_empty() && !self.in_turn {
             self.session_changed(record, changes, |session| session.busy = false);
         }
+    }
+
+    /// It is read before this one, or last.
+    fn moved(&mut self, message: &MessageId, before: Option<&MessageId>) {
+        let place_of =
+            |waiting: &[(MessageId, Delivery)], id: &MessageId| waiting.iter().position(|(own, _)| own == id);
+        let Some(place) = place_of(&self.waiting, message) else { return };
+        let moved = self.waiting.remove(place);
+        let place = before.and_then(|before| place_of(&self.waiting, before)).unwrap_or(self.waiting.len());
+        self.waiting.insert(place, moved);
     }
 
     /// A step or a turn has read these.

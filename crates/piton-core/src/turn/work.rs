@@ -169,10 +169,14 @@ pub(super) struct TurnWork {
     pub(super) for_turn: Option<Box<Configure>>,
     /// What commands have subagents do, before the model is asked.
     pub(super) subtasks: Vec<Subtask>,
+    /// The calls by which a person asks an agent by its name.
+    pub(super) asked_by_name: Vec<CallId>,
     /// Whether the model has yet to be told to go on after such work.
     pub(super) has_delegated: bool,
     /// Its calls that subagents answer.
     pub(super) delegated: u32,
+    /// Steps of these subagents, as far as they are over.
+    pub(super) delegated_steps: u32,
     pub(super) failures: u32,
     /// Attempts at the call under way that brought an answer nobody can use.
     pub(super) unusable_replies: u32,
@@ -328,6 +332,19 @@ impl Work {
             Phase::Held | Phase::Due if self.waiting.is_empty() => Phase::Idle,
             phase => phase,
         }
+    }
+
+    /// Gives a message that waits another place: before this one, if that waits too, or the last.
+    pub(super) fn move_waiting(&mut self, phase: Phase, message: &MessageId, before: Option<&MessageId>) -> Phase {
+        let place_of = |waiting: &VecDeque<Waiting>, id: &MessageId| {
+            waiting.iter().position(|waiting| waiting.message.id.as_ref() == Some(id))
+        };
+        let Some(moved) = place_of(&self.waiting, message).and_then(|place| self.waiting.remove(place)) else {
+            return phase;
+        };
+        let place = before.and_then(|before| place_of(&self.waiting, before)).unwrap_or(self.waiting.len());
+        self.waiting.insert(place, moved);
+        phase
     }
 
     /// Whether a message can be taken out of the queue. A step that starts because it waits needs it: without it the model
@@ -490,6 +507,14 @@ impl Work {
         if self.turn.first_snapshot.is_some() { Phase::Sealing(ending) } else { Phase::Ending(ending) }
     }
 
+    /// The model is not asked, since something is used up. A step that was one too many does not count.
+    pub(super) fn not_asked(&mut self, why: Option<Why>, detail: &str) -> Phase {
+        if why == Some(Why::Steps) {
+            self.turn.steps = self.turn.steps.saturating_sub(1);
+        }
+        self.end(short(why, detail))
+    }
+
     /// The last snapshot of the turn was taken.
     pub(super) fn sealed(&mut self, ending: Ending, tree: Option<&String>) -> Phase {
         let turn = &mut self.turn;
@@ -510,7 +535,8 @@ impl Work {
     pub(super) fn accept(&mut self, reply: &mut Reply, seq: Seq) -> Phase {
         self.turn.spent.steps += 1;
         // The user's own calls.
-        self.turn.has_delegated = !std::mem::take(&mut self.turn.subtasks).is_empty();
+        let subtasks = std::mem::take(&mut self.turn.subtasks);
+        self.turn.has_delegated = !subtasks.is_empty();
         self.context.counted(&reply.usage, self.turn.policy.compaction.rules.counts_replies());
         let mut parts = std::mem::take(&mut reply.parts);
         if self.turn.policy.calls.taken == CallsTaken::First {
@@ -519,6 +545,8 @@ impl Work {
         }
         let message = Message { model: Some(self.turn.model.clone()), ..Message::new(Role::Assistant, parts) };
         let calls: Vec<_> = message.calls().cloned().map(Arc::new).collect();
+        let by_name = subtasks.iter().zip(&calls).filter(|(subtask, _)| subtask.by_name);
+        self.turn.asked_by_name.extend(by_name.map(|(_, call)| call.id.clone()));
         if !message.parts.is_empty() {
             self.push(seq, message);
         }
@@ -1081,7 +1109,7 @@ impl Work {
     }
 
     pub(super) fn used(&self) -> Used {
-        Used { turn: self.turn.used, session: self.bill }
+        Used { turn: self.turn.used, session: self.bill, steps: self.turn.counted_steps() }
     }
 
     fn budget_spent(&self) -> Option<Short> {
@@ -1149,8 +1177,10 @@ impl TurnWork {
             grants: Vec::new(),
             for_turn: None,
             subtasks: Vec::new(),
+            asked_by_name: Vec::new(),
             has_delegated: false,
             delegated: 0,
+            delegated_steps: 0,
             failures: 0,
             unusable_replies: 0,
             compactions: 0,
@@ -1205,6 +1235,7 @@ impl TurnWork {
                 if let Some(refused) = metadata.get(REFUSED).and_then(Value::as_str) {
                     self.refused_below = Some(refused.to_owned());
                 }
+                self.delegated_steps = self.delegated_steps.saturating_add(delegated.steps);
                 self.spent.usage.add(&delegated.usage);
                 self.spent.unpriced_calls += delegated.unpriced_calls;
                 if let Some(cost) = delegated.cost_micros {
@@ -1227,12 +1258,13 @@ impl TurnWork {
         }
     }
 
-    /// The replies that count for the limit.
+    /// The replies that count for the limit, with those of subagents that are over.
     fn counted_steps(&self) -> u32 {
-        match self.policy.steps.counted {
+        let own = match self.policy.steps.counted {
             StepsCounted::All => self.steps,
             StepsCounted::WithoutCalls => self.steps.saturating_sub(self.rounds),
-        }
+        };
+        own.saturating_add(self.delegated_steps)
     }
 
     /// Steps until the nearer of the two limits; a step that turns out to be free does not count for the first.
@@ -1295,7 +1327,8 @@ impl Ending {
 }
 
 pub(super) fn short(why: Option<Why>, detail: &str) -> Ending {
-    Ending { why, ..Ending::new(TurnEnd::Budget, detail) }
+    let end = if why == Some(Why::Steps) { TurnEnd::MaxSteps } else { TurnEnd::Budget };
+    Ending { why, ..Ending::new(end, detail) }
 }
 
 pub(super) fn canceled(by: &Canceller) -> Ending {

@@ -4,7 +4,7 @@
 //! A field that nobody knows is passed over and named; one that is known and wrong leaves the agent out.
 
 use super::Agent;
-use crate::front_matter::{self, effort, line, list, located, word};
+use crate::front_matter::{self, effort, line, list, located, truth, word};
 use crate::hooks::HookTable;
 use crate::tool_names::{is_known, ours};
 use piton_core::hidden;
@@ -105,6 +105,9 @@ fn known(field: &str, value: &Value, agent: &mut Agent, unknown: &mut Vec<String
         "permissionMode" => agent.mode = mode(&word(field, value)?)?,
         "model" => agent.model = Some(word(field, value)?),
         "effort" | "variant" | "reasoningEffort" => agent.effort = Some(effort(field, value)?),
+        "temperature" => agent.temperature = Some(number(field, value, 2.0)?),
+        "top_p" | "topP" => agent.top_p = Some(number(field, value, 1.0)?),
+        "initialPrompt" => agent.initial_prompt = Some(word(field, value)?).filter(|prompt| !prompt.is_empty()),
         "maxTurns" | "steps" | "max_steps" => {
             let most = value.as_u64().and_then(|most| u32::try_from(most).ok()).filter(|most| *most > 0);
             agent.max_steps = Some(most.ok_or_else(|| format!("{field}: a number from 1 on is wanted"))?);
@@ -114,15 +117,13 @@ fn known(field: &str, value: &Value, agent: &mut Agent, unknown: &mut Vec<String
             agent.is_subagent &= mode != "primary";
             agent.is_primary &= mode != "subagent";
         }
-        "hidden" => agent.is_subagent &= value != &Value::Bool(true),
+        "hidden" => agent.is_subagent &= !truth(field, value)?,
         "disable" => {
-            agent.is_subagent &= value != &Value::Bool(true);
-            agent.is_primary &= value != &Value::Bool(true);
+            let is_disabled = truth(field, value)?;
+            agent.is_subagent &= !is_disabled;
+            agent.is_primary &= !is_disabled;
         }
-        "background" => match value {
-            Value::Bool(background) => agent.background = *background,
-            _ => return Err("background: true or false is wanted".to_owned()),
-        },
+        "background" => agent.background = truth(field, value)?,
         "isolation" => match word(field, value)?.as_str() {
             "worktree" => agent.worktree = true,
             other => return Err(format!("isolation: `{}` is not known, only `worktree`", line(other, NAME_CHARS))),
@@ -134,6 +135,12 @@ fn known(field: &str, value: &Value, agent: &mut Agent, unknown: &mut Vec<String
         other => unknown.push(line(other, NAME_CHARS)),
     }
     Ok(())
+}
+
+/// A number from 0 to this.
+fn number(field: &str, value: &Value, most: f64) -> Result<f64, String> {
+    let number = value.as_f64().filter(|number| (0.0..=most).contains(number));
+    number.ok_or_else(|| format!("{field}: a number from 0 to {most} is wanted"))
 }
 
 /// As in settings of Claude Code. What of them cannot be run is named.
@@ -171,15 +178,14 @@ fn forbidden(name: &str) -> Option<Rule> {
 fn tools(value: &Value, agent: &mut Agent) -> Result<(), String> {
     if let Value::Object(each) = value {
         for (name, is_there) in each {
-            match is_there {
-                Value::Bool(true) => {}
-                Value::Bool(false) if name == "*" => agent.tools = Some(agent.tools.take().unwrap_or_default()),
-                Value::Bool(false) => agent.without.extend(ours(name)),
-                _ => return Err(format!("tools: {}: true or false is wanted", line(name, NAME_CHARS))),
+            match truth(&format!("tools: {}", line(name, NAME_CHARS)), is_there)? {
+                true => {}
+                false if name == "*" => agent.tools = Some(agent.tools.take().unwrap_or_default()),
+                false => agent.without.extend(ours(name)),
             }
         }
         if let Some(tools) = &mut agent.tools {
-            let named = each.iter().filter(|(_, is_there)| **is_there == Value::Bool(true));
+            let named = each.iter().filter(|(name, is_there)| truth(name, is_there) == Ok(true));
             tools.extend(named.flat_map(|(name, _)| ours(name)));
         }
         return Ok(());
@@ -303,6 +309,8 @@ mod tests {
             ("---\nname: \"a b\"\n---\nx", "is not a valid name"),
             ("---\nmaxTurns: 0\n---\nx", "from 1 on"),
             ("---\nmaxTurns: many\n---\nx", "from 1 on"),
+            ("---\ntemperature: hot\n---\nx", "temperature: a number from 0 to 2 is wanted"),
+            ("---\ntop_p: 1.5\n---\nx", "top_p: a number from 0 to 1 is wanted"),
             ("---\npermissionMode: wild\n---\nx", "is none"),
             ("---\npermission:\n  bash: maybe\n---\nx", "allow, ask or deny"),
             ("---\ntools:\n  bash: perhaps\n---\nx", "true or false"),

@@ -41,6 +41,41 @@ pub struct BroughtItem {
     pub before: Option<String>,
 }
 
+impl BroughtItem {
+    /// The names by which a person may mean it: that of its file or folder, the one that it gives itself, and of a server the entry's.
+    pub fn names(&self) -> Vec<String> {
+        let path = &self.item.path;
+        let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let stem = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let (outer, own) = match self.item.kind {
+            Kind::Agent => (stem(), agents::file::read(path, &self.text).map(|read| read.agent.name).ok()),
+            Kind::Command => (stem(), command_name(path)),
+            Kind::Skill => {
+                let own = skills::file::read(path, &self.text).map(|read| read.skill.name().to_owned());
+                (path.parent().and_then(last), own.ok())
+            }
+            Kind::Server => (path.to_string_lossy().rsplit_once('#').map(|(_, name)| name.to_owned()), None),
+            Kind::Settings | Kind::Hooks | Kind::Plugin => (last(path), None),
+        };
+        let mut names: Vec<String> = own.into_iter().chain(outer).collect();
+        names.dedup();
+        names
+    }
+
+    /// Whether a person means it by this: by a name, or by the end of its path.
+    pub fn is_meant(&self, said: &str) -> bool {
+        let wanted = said.trim_start_matches("./");
+        self.item.path.ends_with(wanted) || self.names().iter().any(|name| name == said.trim_start_matches('/'))
+    }
+}
+
+/// `a/b.md` of a folder of commands is `a:b`.
+fn command_name(path: &Path) -> Option<String> {
+    let is_folder = |folder: &&Path| folder.ends_with("commands") || folder.ends_with("command");
+    let folder = path.ancestors().skip(1).find(is_folder)?;
+    Some(Command::read(folder, path, "x").ok()?.name)
+}
+
 impl Brought {
     /// What is there for a session in this workspace.
     pub fn look(machine: &Machine, workspace: &Path) -> Result<Self, TrustError> {

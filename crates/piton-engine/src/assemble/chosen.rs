@@ -12,6 +12,7 @@ use super::trouble::Trouble;
 use super::wishes::Wishes;
 use crate::agents::{Agent, Agents};
 use crate::config::Config;
+use crate::settings::Sampling;
 use piton_core::hidden;
 use piton_core::permission::PermissionMode;
 use piton_core::policy::Policy;
@@ -99,8 +100,10 @@ impl Chosen {
         let is_said = wishes.flags.iter().any(|flag| flag.sets("model"));
         let had = wishes.had.model.as_deref().filter(|_| !is_said);
         let said = had.or(config.model.as_deref());
-        let effort = self.agent.effort.filter(|_| wishes.had.effort.is_none() && !wishes.say_effort());
-        let answers = &answers.with_effort(effort);
+        let Sampling { effort, temperature, top_p } = self.agent.sampling();
+        let effort = effort.filter(|_| wishes.had.effort.is_none() && !wishes.say_effort());
+        let temperature = temperature.filter(|_| !wishes.say_temperature());
+        let answers = &answers.with(Sampling { effort, temperature, top_p });
         let own = self.agent.own_model().filter(|_| !is_said && (self.is_new || had.is_none()));
         let Some(own) = own else {
             // What the session was asked with last may be the agent's.

@@ -23,6 +23,39 @@ use std::path::{Path, PathBuf};
 const MOST_FILES: usize = 500;
 const DEPTH: usize = 5;
 
+/// Bytes that all files of a kind may come to at a start, with what lies beside them and is covered by trust. Nobody reads so much;
+/// a repository that nobody trusts yet must not keep a session from starting.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Bytes that may still be read.
+pub struct Left(usize);
+
+impl Left {
+    fn all() -> Self {
+        Self(MOST_BYTES)
+    }
+
+    /// No more than these at once. Fails where none are left.
+    pub(super) fn at_most(&self, most: usize) -> Result<usize, String> {
+        match self.0 {
+            0 => Err(format!("it was not read: those before it come to {} MB", MOST_BYTES >> 20)),
+            left => Ok(most.min(left)),
+        }
+    }
+
+    pub(super) fn take(&mut self, bytes: usize) {
+        self.0 = self.0.saturating_sub(bytes);
+    }
+
+    /// The text of a file.
+    fn text(&mut self, file: &Path) -> Result<String, String> {
+        self.at_most(SETTINGS_BYTES)?;
+        let text = regular::text(file, SETTINGS_BYTES).map_err(|error| format!("it cannot be read: {error}"))?;
+        self.take(text.len());
+        Ok(text)
+    }
+}
+
 /// Something that a file holds.
 pub trait Entry: Sized {
     /// What it is and where it lies.
@@ -39,7 +72,7 @@ pub trait Entry: Sized {
     fn of_plugin(self, plugin: &str) -> Self;
 
     /// What trust in it covers, where that is more than the text of its file. It is shown to whoever is asked for trust.
-    fn covers<'a>(_at: &At, text: &'a str) -> Result<Cow<'a, str>, String> {
+    fn covers<'a>(_at: &At, text: &'a str, _left: &mut Left) -> Result<Cow<'a, str>, String> {
         Ok(Cow::Borrowed(text))
     }
 }
@@ -101,8 +134,8 @@ struct Candidate {
 
 impl Candidate {
     /// One that is a file.
-    fn of_file(folder: &Path, file: PathBuf) -> Self {
-        let text = regular::text(&file, SETTINGS_BYTES).map_err(|error| format!("it cannot be read: {error}"));
+    fn of_file(folder: &Path, file: PathBuf, left: &mut Left) -> Self {
+        let text = left.text(&file);
         Self { at: At { folder: folder.to_owned(), file, part: None }, text }
     }
 }
@@ -152,15 +185,15 @@ impl State {
 
 /// All entries that there are for a session, in the order in which they count; last those that are built in.
 pub fn look<E: Entry>(scope: &Scope, built_in: impl IntoIterator<Item = E>) -> Result<Vec<Found<E>>, Trouble> {
-    let (mut all, mut names) = (Vec::new(), BTreeSet::new());
+    let (mut all, mut names, mut left) = (Vec::new(), BTreeSet::new(), Left::all());
     let reads = |program| scope.reads(E::PLACES.kind, program);
-    let of_repository = of_repository::<E>(&scope.workspace, &reads);
+    let of_repository = of_repository::<E>(&scope.workspace, &reads, &mut left);
     if !of_repository.is_empty() {
         let trust = Trust::in_folder(&scope.machine.data_dir);
         let what = || format!("the trust of {} cannot be looked up", E::PLACES.kind.words(2));
         let standing = trust.standings().with_context(what)?;
         for Candidate { at, text } in of_repository {
-            let read = text.and_then(|text| Ok((item::<E>(&at, &text)?.0, E::read(&at, &text)?)));
+            let read = text.and_then(|text| Ok((item::<E>(&at, &text, &mut left)?.0, E::read(&at, &text)?)));
             let counts = match &read {
                 Ok((item, _)) => scope.trusted.contains(item) || standing(item) == Standing::Trusted,
                 Err(_) => true,
@@ -168,7 +201,7 @@ pub fn look<E: Entry>(scope: &Scope, built_in: impl IntoIterator<Item = E>) -> R
             all.push(found(Some(at), read.map(|(_, read)| read), counts, &mut names));
         }
     }
-    for Candidate { at, text } in of_user::<E>(&scope.machine, &reads) {
+    for Candidate { at, text } in of_user::<E>(&scope.machine, &reads, &mut left) {
         let read = text.and_then(|text| E::read(&at, &text));
         all.push(found(Some(at), read, true, &mut names));
     }
@@ -219,45 +252,53 @@ pub(super) type Trustable = Result<(Item, String), String>;
 
 /// What came with the repository, as something to trust, each with its file.
 pub(super) fn brought<E: Entry>(workspace: &Path) -> Vec<(PathBuf, Trustable)> {
+    let mut left = Left::all();
+    let found = of_repository::<E>(workspace, &|_| true, &mut left);
     let read = |Candidate { at, text }: Candidate| {
-        let read = text.and_then(|text| item::<E>(&at, &text));
+        let read = text.and_then(|text| item::<E>(&at, &text, &mut left));
         (at.listed(E::PLACES.kind), read)
     };
-    of_repository::<E>(workspace, &|_| true).into_iter().map(read).collect()
+    found.into_iter().map(read).collect()
 }
 
-fn item<E: Entry>(at: &At, text: &str) -> Trustable {
-    let covered = E::covers(at, text)?;
+fn item<E: Entry>(at: &At, text: &str, left: &mut Left) -> Trustable {
+    let covered = E::covers(at, text, left)?;
     Ok((Item::new(E::PLACES.kind, &at.listed(E::PLACES.kind), covered.as_bytes()), covered.into_owned()))
 }
 
 /// Those of the repository, nearest folder first.
-fn of_repository<E: Entry>(workspace: &Path, reads: &dyn Fn(Program) -> bool) -> Vec<Candidate> {
+fn of_repository<E: Entry>(workspace: &Path, reads: &dyn Fn(Program) -> bool, left: &mut Left) -> Vec<Candidate> {
     let root = repository(workspace);
     let mut all = Vec::new();
     for folder in workspace.ancestors().take_while(|folder| folder.starts_with(root)) {
-        of_folders::<E>(folder, E::PLACES.of_repository, reads, &mut all);
+        of_folders::<E>(folder, E::PLACES.of_repository, reads, left, &mut all);
         of_tables::<E>(folder, &opencode::OF_REPOSITORY, reads, &mut all);
     }
     all
 }
 
 /// The user's own.
-fn of_user<E: Entry>(machine: &Machine, reads: &dyn Fn(Program) -> bool) -> Vec<Candidate> {
+fn of_user<E: Entry>(machine: &Machine, reads: &dyn Fn(Program) -> bool, left: &mut Left) -> Vec<Candidate> {
     let mut all = Vec::new();
     if let Some(folder) = machine.config_file.parent() {
-        of_folders::<E>(folder, E::PLACES.beside_config, reads, &mut all);
+        of_folders::<E>(folder, E::PLACES.beside_config, reads, left, &mut all);
     }
     if let Some(home) = machine.var("HOME").map(Path::new) {
-        of_folders::<E>(home, E::PLACES.of_home, reads, &mut all);
+        of_folders::<E>(home, E::PLACES.of_home, reads, left, &mut all);
         of_tables::<E>(home, &opencode::OF_HOME, reads, &mut all);
     }
     all
 }
 
-fn of_folders<E: Entry>(below: &Path, names: &[&str], reads: &dyn Fn(Program) -> bool, all: &mut Vec<Candidate>) {
+fn of_folders<E: Entry>(
+    below: &Path,
+    names: &[&str],
+    reads: &dyn Fn(Program) -> bool,
+    left: &mut Left,
+    all: &mut Vec<Candidate>,
+) {
     for folder in names.iter().filter(|name| reads(Program::of(name))).map(|name| below.join(name)) {
-        all.extend(files(&folder, E::PLACES.files).into_iter().map(|file| Candidate::of_file(&folder, file)));
+        all.extend(files(&folder, E::PLACES.files).into_iter().map(|file| Candidate::of_file(&folder, file, left)));
     }
 }
 
@@ -419,6 +460,19 @@ mod tests {
                 "? cannot be used config/things/self/THING.md",
             ]
         );
+    }
+
+    #[test]
+    fn files_beyond_what_anybody_reads_are_named_and_not_read() {
+        let big = "x".repeat(SETTINGS_BYTES);
+        let names: Vec<String> = (0..70).map(|at| format!("config/things/{at:02}/THING.md")).collect();
+        let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), big.as_str())).collect();
+        let tree = Tree::with(&files);
+        let all = look::<Thing>(&tree.scope("repo"), []).expect("a list");
+        let words = |found: &Found<Thing>| found.read.as_ref().err().cloned();
+        let unread: Vec<String> = all.iter().filter_map(words).collect();
+        assert_eq!((all.len(), unread.len()), (70, 6));
+        assert_eq!(unread[0], "it was not read: those before it come to 64 MB");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use super::notice::{Notice, chain};
 use super::trouble::{Context, Trouble};
 use super::{catalogue, keys, server};
 use crate::config::Config;
+use crate::settings::Sampling;
 use crate::spelling::nearest;
-use piton_core::effort::Effort;
 use piton_models::model::Model;
 use piton_models::options::Options;
 use piton_models::provider::{self, ListError, ListedModel, OpenError, ProviderSpec};
@@ -46,10 +46,13 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// The same with another effort, where one is said.
-    pub(super) fn with_effort(&self, effort: Option<Effort>) -> Self {
+    /// The same, made in another way as far as that is said.
+    pub(super) fn with(&self, how: Sampling) -> Self {
+        let Sampling { effort, temperature, top_p } = how;
         let mut answers = self.clone();
         answers.options.effort = effort.or(answers.options.effort);
+        answers.options.temperature = temperature.or(answers.options.temperature);
+        answers.options.top_p = top_p.or(answers.options.top_p);
         answers
     }
 }

@@ -22,8 +22,8 @@ pub struct Scope {
     pub plugins: Arc<Plugins>,
     /// The agents that a flag describes.
     pub agents: Vec<Read>,
-    claude: [bool; 3],
-    opencode: [bool; 3],
+    claude: [bool; 4],
+    opencode: [bool; 4],
 }
 
 /// Whose folders and files an entry lies in.
@@ -48,15 +48,15 @@ impl Scope {
     ) -> Result<Self, Trouble> {
         let (claude, opencode) = (&config.claude, &config.opencode);
         let plugins = Plugins::look(machine, workspace, folders, trusted, claude.plugins.unwrap_or(true))?;
-        let on = |said: [Option<bool>; 3]| said.map(|said| said.unwrap_or(true));
+        let on = |said: [Option<bool>; 4]| said.map(|said| said.unwrap_or(true));
         Ok(Self {
             machine: machine.clone(),
             workspace: workspace.to_owned(),
             trusted: trusted.to_vec(),
             plugins: Arc::new(plugins),
             agents: Vec::new(),
-            claude: on([claude.agents, claude.skills, claude.commands]),
-            opencode: on([opencode.agents, opencode.skills, opencode.commands]),
+            claude: on([claude.agents, claude.skills, claude.commands, claude.mcp]),
+            opencode: on([opencode.agents, opencode.skills, opencode.commands, opencode.mcp]),
         })
     }
 
@@ -78,7 +78,8 @@ impl Scope {
             Kind::Agent => 0,
             Kind::Skill => 1,
             Kind::Command => 2,
-            Kind::Settings | Kind::Hooks | Kind::Plugin | Kind::Server => return true,
+            Kind::Server => 3,
+            Kind::Settings | Kind::Hooks | Kind::Plugin => return true,
         };
         match program {
             Program::Ours => true,

@@ -24,7 +24,7 @@ use self::file::{Format, Source, entries_of};
 use super::entries::{State, Trustable};
 use super::machine::Machine;
 use super::notice::Notice;
-use super::scope::Scope;
+use super::scope::{Program, Scope};
 use super::trouble::{Context, Trouble};
 use crate::agents::Agent;
 use crate::config::trust::{Item, Kind, Standing, Trust, repository};
@@ -264,7 +264,8 @@ fn sources(scope: &Scope, flags: &[String]) -> Vec<Source> {
     let Scope { machine, workspace, plugins, .. } = scope;
     let said = flags.iter().map(|said| Source::said(said, workspace));
     let of_plugins = plugins.in_force().filter_map(|(plugin, from)| Source::of_plugin(plugin, from));
-    said.chain(of_repository(workspace)).chain(of_user(machine, workspace)).chain(of_plugins).collect()
+    let of_files = of_repository(workspace).into_iter().chain(of_user(machine, workspace));
+    said.chain(of_files.filter(|source| scope.reads(Kind::Server, source.program()))).chain(of_plugins).collect()
 }
 
 fn of_repository(workspace: &Path) -> Vec<Source> {
@@ -293,6 +294,18 @@ fn of_user(machine: &Machine, workspace: &Path) -> Vec<Source> {
 }
 
 impl Source {
+    /// Whose file it is.
+    fn program(&self) -> Program {
+        match &self.format {
+            Format::OpenCode => Program::OpenCode,
+            Format::ClaudeProject(_) => Program::Claude,
+            Format::Servers if self.file.ends_with(".mcp.json") || self.file.ends_with(".claude.json") => {
+                Program::Claude
+            }
+            Format::Servers => Program::Ours,
+        }
+    }
+
     /// What is in it; none where there is no such file.
     fn text(&self) -> Result<String, String> {
         if let Some(said) = &self.said {

@@ -1,6 +1,6 @@
 //! The skills of a session: those of the project, as far as the user trusts them, and the user's own.
 
-use super::entries::{self, At, Entry, Files, Places};
+use super::entries::{self, At, Entry, Files, Left, Places};
 use super::notice::Notice;
 use super::scope::Scope;
 use super::trouble::Trouble;
@@ -59,9 +59,12 @@ impl Entry for Read {
     }
 
     /// The files beside it, too: its words have the model run and read them.
-    fn covers<'a>(at: &At, text: &'a str) -> Result<Cow<'a, str>, String> {
+    fn covers<'a>(at: &At, text: &'a str, left: &mut Left) -> Result<Cow<'a, str>, String> {
         let folder = at.file.parent().unwrap_or(&at.folder);
-        let lines = Tree::read(folder, MOST, &|name| name == Path::new(FILE))?.lines();
+        let most = Most { bytes: left.at_most(MOST.bytes)?, ..MOST };
+        let tree = Tree::read(folder, most, &|name| name == Path::new(FILE))?;
+        left.take(tree.bytes());
+        let lines = tree.lines();
         // What is hashed ends in what lies beside it, so that no text of the skill's can stand for files.
         let lines = if lines.is_empty() { "none\n" } else { &lines };
         Ok(Cow::Owned(format!("{}\n\nThe files beside it:\n{lines}", text.trim_end())))

@@ -7,8 +7,7 @@ use super::rules;
 use super::{environment, keys};
 use crate::config::Config;
 use crate::context;
-use crate::settings::{ModelSource, OpenedModels};
-use piton_core::effort::Effort;
+use crate::settings::{ModelSource, OpenedModels, Sampling};
 use piton_core::policy::Policy;
 use std::fs::File;
 use std::sync::Arc;
@@ -25,9 +24,9 @@ pub(super) struct Switch {
 }
 
 impl ModelSource for Switch {
-    fn open(&self, names: &str, effort: Option<Effort>) -> Result<OpenedModels, String> {
+    fn open(&self, names: &str, how: Sampling) -> Result<OpenedModels, String> {
         let Self { config, machine, answers, cassettes, tape, policy } = self;
-        let answers = &answers.with_effort(effort);
+        let answers = &answers.with(how);
         let source = Source { config, machine, cassettes, tape: tape.as_ref() };
         let (mut notices, mut policy) = (Vec::new(), policy.clone());
         let opened = source.named_all(names, answers, &mut notices).and_then(|models| {

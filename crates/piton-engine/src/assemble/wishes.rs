@@ -73,6 +73,13 @@ impl Wishes {
         self.flags.iter().any(sets_effort)
     }
 
+    /// Whether a flag says how much chance there is in the answers of the session's models.
+    pub(super) fn say_temperature(&self) -> bool {
+        let key = ["answers", "temperature"];
+        let is_said = |flag: &Flag| matches!(flag, Flag::Key { key: said, .. } if *said == key);
+        self.flags.iter().any(|flag| is_said(flag) || flag.sets("answers.temperature"))
+    }
+
     /// What a session keeps of a permission mode, an effort and tools that a client switched it to.
     pub fn kept(&self) -> Configure {
         let Configure { mode, effort, tools, .. } = &self.had;

@@ -2,10 +2,12 @@
 //! outlives connections.
 
 use super::address::{self, Address};
+use crate::branches::Branches;
+use crate::bus::Heard;
 use crate::error::ControlError;
 use crate::store::{Store, StoreError, Stored};
 use futures_util::StreamExt;
-use piton_core::client::{Closed, Line, Live, Mark, PROTOCOL, Published, Reply, Request};
+use piton_core::client::{Closed, Line, Live, Mark, Of, PROTOCOL, Published, Reply, Request};
 use piton_core::event::Record;
 use piton_core::ids::{Seq, SessionId};
 use serde::Serialize;
@@ -30,6 +32,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub enum Incoming {
     /// It happened in the session.
     Published(Published),
+    /// It happened in a subagent of the session.
+    Child(Of, Published),
     /// It is an answer to us.
     Reply(Reply),
 }
@@ -113,7 +117,14 @@ fn told(line: &str) -> Option<(Option<u64>, Incoming)> {
     Some((id, of_value(value)?))
 }
 
-fn of_value(value: Value) -> Option<Incoming> {
+fn of_value(mut value: Value) -> Option<Incoming> {
+    if let Some(of) = value.as_object_mut().and_then(|fields| fields.remove("of")) {
+        let of = serde_json::from_value(of).ok()?;
+        return match of_value(value)? {
+            Incoming::Published(published) => Some(Incoming::Child(of, published)),
+            _ => None,
+        };
+    }
     if value.get("at_ms").is_some() {
         let record: Record = serde_json::from_value(value).ok()?;
         return Some(Incoming::Published(Published::Recorded(Arc::new(record))));
@@ -132,6 +143,8 @@ pub struct Listening {
     stored: Stored,
     next_seq: Seq,
     connection: Option<Connection>,
+    /// Whether subagents are heard, too.
+    tree: bool,
     /// Whether somebody listens here who can answer, and whether the writer knows.
     attends: bool,
     is_attending: bool,
@@ -141,7 +154,13 @@ pub struct Listening {
 
 impl Listening {
     pub(crate) fn new(stored: Stored, from: Seq) -> Self {
-        Self { stored, next_seq: from.max(1), connection: None, attends: false, is_attending: false, backlog: None }
+        let (connection, backlog) = (None, None);
+        Self { stored, next_seq: from.max(1), connection, tree: false, attends: false, is_attending: false, backlog }
+    }
+
+    /// The same, which hears subagents, too.
+    pub(crate) fn with_subagents(self) -> Self {
+        Self { tree: true, ..self }
     }
 
     /// Says whether somebody is there who can answer. The writer hears of it with the next thing that is heard here.
@@ -151,14 +170,15 @@ impl Listening {
 
     /// The next thing there is to hear; [`Published::Closed`], then `None`, when its writer has left or died, and all that
     /// it recorded is told. May be dropped half-way and called again.
-    pub(crate) async fn next(&mut self) -> Result<Option<Published>, StoreError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Heard>, StoreError> {
         loop {
             if let Some(backlog) = &mut self.backlog {
-                return Ok(backlog.pop_front());
+                return Ok(backlog.pop_front().map(|published| (None, published)));
             }
             let told = match self.told().await {
                 Some(Incoming::Published(Published::Recorded(record))) if record.seq < self.next_seq => continue,
                 Some(Incoming::Published(published)) => published,
+                Some(Incoming::Child(of, published)) => return Ok(Some((Some(of), published))),
                 Some(Incoming::Reply(_)) => continue,
                 None => {
                     let left = self.stored.read(self.next_seq, usize::MAX).await?;
@@ -172,14 +192,14 @@ impl Listening {
                 Published::Closed(_) => self.backlog = Some(VecDeque::new()),
                 _ => {}
             }
-            return Ok(Some(told));
+            return Ok(Some((None, told)));
         }
     }
 
     async fn told(&mut self) -> Option<Incoming> {
         if self.connection.is_none() {
             let mut connection = Connection::open(&**self.stored.store(), self.stored.id()).await.ok()??;
-            connection.send(&Line::Follow { from: self.next_seq }).await.ok()?;
+            connection.send(&Line::Follow { from: self.next_seq, tree: self.tree }).await.ok()?;
             self.connection = Some(connection);
         }
         let connection = self.connection.as_mut()?;
@@ -198,6 +218,8 @@ pub struct Follower {
     next_seq: Seq,
     link: Link,
     backlog: VecDeque<Record>,
+    /// The subagents, where they are heard, too.
+    branches: Option<Branches>,
 }
 
 enum Link {
@@ -223,16 +245,38 @@ impl Follower {
             next_seq: from.max(1),
             link: Link::lost(),
             backlog: VecDeque::new(),
+            branches: None,
         }
+    }
+
+    /// The same, which hears subagents, too.
+    #[must_use]
+    pub fn with_subagents(self) -> Self {
+        let branches = Branches::new(self.stored.clone(), None);
+        Self { branches: Some(branches), ..self }
     }
 
     /// What there is to hear next; `None` when all is told and nobody runs the session. At each writer the first thing
     /// is its [`Reply::Hello`]. May be dropped half-way and called again.
     pub async fn next(&mut self) -> Result<Option<Incoming>, ControlError> {
         loop {
-            if let Some(record) = self.backlog.pop_front() {
+            if let Some((of, published)) = self.branches.as_mut().and_then(|branches| branches.ready.pop_front()) {
+                return Ok(Some(match of {
+                    Some(of) => Incoming::Child(of, published),
+                    None => Incoming::Published(published),
+                }));
+            }
+            if let Some(record) = self.backlog.front() {
+                let published = Published::Recorded(Arc::new(record.clone()));
+                if let Some(branches) = &mut self.branches {
+                    branches.hear(published.clone()).await?;
+                }
                 self.next_seq = record.seq + 1;
-                return Ok(Some(Incoming::Published(Published::Recorded(Arc::new(record)))));
+                self.backlog.pop_front();
+                match &self.branches {
+                    Some(_) => continue,
+                    None => return Ok(Some(Incoming::Published(published))),
+                }
             }
             match &mut self.link {
                 Link::Lost(until) => {
@@ -254,13 +298,19 @@ impl Follower {
                     }
                     None => self.link = Link::lost(),
                 },
-                Link::Alone => return Ok(None),
+                Link::Alone => {
+                    let Some(branches) = &mut self.branches else { return Ok(None) };
+                    branches.finish_all().await?;
+                    if branches.ready.is_empty() {
+                        return Ok(None);
+                    }
+                }
             }
         }
     }
 
     async fn connect(&mut self, until: Instant) -> Result<(), ControlError> {
-        let follow = Line::Follow { from: self.next_seq };
+        let follow = Line::Follow { from: self.next_seq, tree: self.branches.is_some() };
         match Connection::open_until(&**self.stored.store(), self.stored.id(), until).await? {
             Some(mut connection) => {
                 if connection.send(&follow).await.is_ok() {

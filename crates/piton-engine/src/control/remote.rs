@@ -61,7 +61,7 @@ async fn converse(mut connection: Connection, mut asked: UnboundedReceiver<(Requ
             request = asked.recv() => {
                 let Some((request, answers)) = request else { return };
                 last += 1;
-                let wants_end = matches!(&request, Request::Prompt(prompt) if prompt.wait);
+                let wants_end = wants_end(&request);
                 pending.insert(last, Pending { answers, wants_end });
                 if connection.ask_as(last, &request).await.is_err() {
                     return;
@@ -73,6 +73,15 @@ async fn converse(mut connection: Connection, mut asked: UnboundedReceiver<(Requ
                 None => return,
             },
         }
+    }
+}
+
+/// Whether it is a prompt, of whichever session of the tree, whose turn's end is wanted.
+fn wants_end(request: &Request) -> bool {
+    match request {
+        Request::Prompt(prompt) => prompt.wait,
+        Request::Subagent { request, .. } => wants_end(request),
+        _ => false,
     }
 }
 

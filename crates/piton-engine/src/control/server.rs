@@ -3,14 +3,15 @@
 //! the client reconnects and names the position it has reached.
 
 use super::address::{self, Address};
-use crate::bus::{Attending, Bus, Listener};
+use crate::branches::{Branches, OpenSessions, TreeListener};
+use crate::bus::{Attending, Bus, Heard, Listener};
 use crate::clock::World;
 use crate::error::EngineError;
 use crate::inbox::{Answer, Asked, Asker, WeakInbox};
 use crate::store::{StoreError, Stored};
 use futures_util::{FutureExt, StreamExt};
 use piton_core::client::{Line, Mark, PROTOCOL, Published, Refusal, Reply, Request};
-use piton_core::ids::MessageId;
+use piton_core::ids::{MessageId, Seq};
 use piton_tools::runner::is_of_a_call;
 use serde::Serialize;
 use serde_json::Value;
@@ -48,6 +49,8 @@ pub(crate) struct Served {
     pub(crate) stored: Stored,
     pub(crate) bus: Bus,
     pub(crate) inbox: WeakInbox,
+    /// The sessions that are open beside it: those of its subagents.
+    pub(crate) open: Arc<dyn OpenSessions>,
 }
 
 /// What the connections of one session share.
@@ -109,11 +112,26 @@ fn listen(socket: &Path) -> io::Result<UnixListener> {
 struct Client {
     shared: Arc<Shared>,
     out: OwnedWriteHalf,
-    following: Option<Listener>,
+    following: Option<Following>,
     attending: Option<Attending>,
     /// Whether the client has said which vocabulary it speaks.
     is_known: bool,
     replies: mpsc::UnboundedSender<(Option<u64>, Reply)>,
+}
+
+/// What a client follows.
+enum Following {
+    Session(Box<Listener>),
+    Tree(Box<TreeListener>),
+}
+
+impl Following {
+    async fn next(&mut self) -> Result<Option<Heard>, StoreError> {
+        match self {
+            Self::Session(listener) => Ok(listener.next().await?.map(|published| (None, published))),
+            Self::Tree(listener) => listener.next().await,
+        }
+    }
 }
 
 /// An error only means that the client is gone, does not listen, or that the session is over.
@@ -205,9 +223,7 @@ impl Client {
                 return self.reply(id, refused(None, older(value["protocol"].as_u64()))).map(|()| false);
             }
             Some("follow" | "attend") => match serde_json::from_value(value) {
-                Ok(Line::Follow { from }) => {
-                    self.following = Some(self.shared.served.bus.subscribe(self.shared.served.stored.clone(), from));
-                }
+                Ok(Line::Follow { from, tree }) => self.following = Some(self.follow(from, tree)),
                 Ok(Line::Attend { attends }) => self.attending = attends.then(|| self.shared.served.bus.attend()),
                 Ok(Line::Hello { .. }) => {}
                 Err(error) => self.reply(id, not_understood(error))?,
@@ -218,6 +234,16 @@ impl Client {
             },
         }
         Ok(true)
+    }
+
+    fn follow(&self, from: Seq, tree: bool) -> Following {
+        let Served { stored, bus, open, .. } = &self.shared.served;
+        let listener = bus.subscribe(stored.clone(), from);
+        if !tree {
+            return Following::Session(Box::new(listener));
+        }
+        let branches = Branches::new(stored.clone(), Some(Arc::clone(open)));
+        Following::Tree(Box::new(TreeListener::new(listener, from, branches)))
     }
 
     fn ask(&self, id: Option<u64>, mut request: Request) -> io::Result<()> {
@@ -259,12 +285,12 @@ impl Client {
 
 /// The next lines there are to send, as many as there are just now. Waits for ever where nobody follows. May be dropped
 /// half-way and called again.
-async fn lines(following: &mut Option<Listener>) -> Result<String, StoreError> {
+async fn lines(following: &mut Option<Following>) -> Result<String, StoreError> {
     let Some(subscription) = following else { return std::future::pending().await };
     let mut lines = String::new();
     let mut published = subscription.next().await?;
     while let Some(one) = published {
-        lines.push_str(&told(&one));
+        lines.push_str(&told(one));
         if lines.len() >= BATCH_BYTES {
             return Ok(lines);
         }
@@ -277,11 +303,15 @@ async fn lines(following: &mut Option<Listener>) -> Result<String, StoreError> {
     Ok(lines)
 }
 
-fn told(published: &Published) -> String {
-    match published {
+fn told((of, published): Heard) -> String {
+    let told = match &published {
         Published::Recorded(record) => line(&**record),
         Published::Live(live) => line(&**live),
         other => Mark::of(other).map(|mark| line(&mark)).unwrap_or_default(),
+    };
+    match of {
+        None => told,
+        Some(of) => of.on(&told).map(|line| line + "\n").unwrap_or_default(),
     }
 }
 

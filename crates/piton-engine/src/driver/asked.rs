@@ -66,6 +66,7 @@ impl Driver {
                 self.wait_for_turn(asker);
             }
             Request::Unqueue { message } => self.unqueue(message.as_ref(), asker),
+            Request::Move { message, before } => self.move_queued(message, before, asker),
             Request::Answer(answer) => self.answered(answer, asker),
             Request::Pause {} => self.pause_for(true, &asker),
             Request::Continue {} => self.pause_for(false, &asker),
@@ -156,14 +157,30 @@ impl Driver {
             asker.refuse(EngineError::TooMany { most: MOST_WAITING });
             return self.leave_if_answered();
         }
+        let before = match prompt.replaces.as_ref().map(|replaced| self.replaced(replaced)) {
+            Some(Err(error)) => {
+                asker.refuse(error);
+                return self.leave_if_answered();
+            }
+            Some(Ok(before)) => before,
+            None => None,
+        };
         // Only now: what is repeated or refused stops nothing.
         if prompt.delivery == When::Interrupt {
             self.cancel(Canceller::User);
         }
-        let called = prompt.command.clone().map(|name| Box::new(Called::new(name, prompt.text.clone())));
-        let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
+        let called = match &prompt.command {
+            Some(name) => Some(Called::new(name.clone(), prompt.text.clone())),
+            None => Called::agent(&prompt.text, &self.services.settings.agents),
+        };
+        let mut parts = prompt.message_parts();
+        if called.as_ref().is_some_and(Called::is_agent) {
+            parts.remove(0);
+        }
+        let (delivery, wait, called) = (prompt.delivery.delivery(), prompt.wait, called.map(Box::new));
         let refers = prompt.beside.is_none() || !prompt.text.is_empty() || called.is_some();
-        self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery, refers, called }, wait, asker });
+        let message = UserMessage { id: message, parts, delivery, refers, called, before };
+        self.speak(NewPrompt { message, wait, asker });
     }
 
     /// A prompt that is repeated waits for the same turn.
@@ -293,17 +310,39 @@ impl Driver {
 
     /// Passes on what is for one session of the tree. Which of the subagents lead to it, only they know.
     fn ask_subagent(&mut self, session: SessionId, request: Request, asker: Asker) {
+        let is_subagent = self.services.settings.subagent.is_some();
         if session == *self.session.id() {
-            return self.obey(request, asker);
+            // Its caller's call is answered: nobody would hear what it says to that.
+            let is_late = is_subagent && matches!(request, Request::Prompt(_)) && self.session.is_at_rest();
+            return if is_late { asker.refuse(EngineError::NotAtWork(session)) } else { self.obey(request, asker) };
         }
-        if !matches!(request, Request::Answer(_) | Request::Cancel {} | Request::Unqueue { .. }) {
-            return asker.refuse(EngineError::NotForSubagents);
+        let mut request = request;
+        match &mut request {
+            Request::Prompt(Prompt { delivery: When::FollowUp | When::Interrupt, .. }) => {
+                return asker.refuse(EngineError::OnlySteers);
+            }
+            // Whichever way leads to it, it is the same message.
+            Request::Prompt(prompt) => {
+                prompt.message.get_or_insert_with(|| self.services.world.message_id());
+            }
+            Request::Answer(_)
+            | Request::Cancel {}
+            | Request::Unqueue { .. }
+            | Request::Move { .. }
+            | Request::Look {} => {}
+            _ => return asker.refuse(EngineError::NotForSubagents),
         }
+        let wants_end = matches!(&request, Request::Prompt(prompt) if prompt.wait);
         let ways = self.services.tree.nursery.ask_towards(&session, request);
         tokio::spawn(async move {
             for mut asking in ways {
                 match asking.next().await {
-                    Ok(reply) => return asker.tell(reply),
+                    Ok(reply) => {
+                        asker.tell(reply);
+                        return if wants_end {
+                            asker.answer(asking.next().await)
+                        };
+                    }
                     // It has ended meanwhile, or is not at work there.
                     Err(EngineError::NotAtWork(_) | EngineError::Closed) => {}
                     Err(error) => return asker.refuse(error),

@@ -8,12 +8,14 @@ use super::filling::{Filling, Want};
 use super::line::{Line, Progress, Waiting};
 use crate::commands::CommandError;
 use crate::error::{EngineError, ShellError};
-use crate::jobs::{Key, SideJob, UserMessage, Writer, expand, may_run};
+use crate::jobs::{Key, SideJob, UserMessage, Writer, ask_agent, expand, may_run};
 use piton_core::call::Outcome;
 use piton_core::event::Event;
 use piton_core::ids::CallId;
+use piton_core::message::Part;
 use piton_core::template;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 impl Line {
     /// The template of the prompt at the front.
@@ -88,17 +90,22 @@ impl Driver {
 
     fn look_for_command(&mut self) -> bool {
         let workspace = PathBuf::from(self.session.workspace());
-        let Some(commands) = self.services.settings.commands.clone() else {
-            self.refuse_command(CommandError::NoCommands.to_string());
-            return true;
-        };
+        let commands = self.services.settings.commands.clone();
         let Some(Waiting::Prompt { message: UserMessage { called: Some(called), .. }, progress, .. }) =
             self.line.front()
         else {
             return true;
         };
         let settings = self.next_settings.as_ref().unwrap_or(&self.services.settings).clone();
-        let (task, expanding) = expand(called.name.clone(), called.words.clone(), workspace, (commands, settings));
+        let (name, words) = (called.name.clone(), called.words.clone());
+        let (task, expanding) = match commands {
+            _ if called.is_agent() => ask_agent(name, words, workspace, (Arc::clone(&self.services.files), settings)),
+            Some(commands) => expand(name, words, workspace, (commands, settings)),
+            None => {
+                self.refuse_command(CommandError::NoCommands.to_string());
+                return true;
+            }
+        };
         *progress = Progress::Expanding(expanding);
         self.jobs.put_ready(Key::Side(SideJob::Line), task);
         false
@@ -106,10 +113,15 @@ impl Driver {
 
     /// Where the command at the front was looked for: takes what was found. Whether it was that.
     pub(super) fn expanded(&mut self) -> bool {
-        let Some(Waiting::Prompt { progress, .. }) = self.line.front() else { return false };
+        let Some(Waiting::Prompt { message, progress, .. }) = self.line.front() else { return false };
         let Progress::Expanding(expanding) = progress else { return false };
         match expanding.try_recv() {
-            Ok(Ok((mut expanded, directed))) => {
+            Ok(Ok(None)) => {
+                let said = message.called.take().map(|called| Part::text(called.typed));
+                message.parts.splice(0..0, said);
+                *progress = Progress::Said;
+            }
+            Ok(Ok(Some((mut expanded, directed)))) => {
                 let (id, workspace) = (self.session.id().as_str(), self.session.workspace());
                 let variables = [("CLAUDE_SESSION_ID", id), ("CLAUDE_PROJECT_DIR", workspace)];
                 template::fill_variables(&mut expanded.pieces, &variables);
@@ -130,7 +142,7 @@ impl Driver {
 
     fn refuse_command(&mut self, reason: String) {
         if let Some(Waiting::Prompt { message, asker, .. }) = self.line.pop() {
-            let name = message.called.map(|called| called.name).unwrap_or_default();
+            let name = message.called.map(|called| called.sign_and_name()).unwrap_or_default();
             asker.refuse(EngineError::CommandRefused { name, reason });
         }
         self.leave_if_answered();

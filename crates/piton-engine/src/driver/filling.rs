@@ -102,6 +102,14 @@ impl Filling {
         let Directed { for_turn, mut subtask } = self.directed;
         if let Some(subtask) = &mut subtask {
             subtask.prompt = std::mem::replace(&mut all, TOLD.to_owned());
+            // What was piped in beside words to an agent is for it.
+            let by_name = subtask.by_name;
+            let is_for_agent = move |part: &mut Part| by_name && matches!(part, Part::Text { .. });
+            for part in message.parts.extract_if(.., is_for_agent) {
+                if let Part::Text { text, .. } = part {
+                    subtask.prompt.push_str(text.as_str());
+                }
+            }
         }
         let picture = |Picture { media_type, data }| Part::Image { media_type, data };
         let made: Vec<Part> = std::iter::once(Part::text(all)).chain(self.pictures.into_iter().map(picture)).collect();
@@ -130,6 +138,7 @@ mod tests {
             delivery: Delivery::FollowUp,
             refers: true,
             called: Some(Box::new(called)),
+            before: None,
         };
         let picture = Picture { media_type: "image/png".into(), data: "AA==".into() };
         let expanded = Expanded { pictures: vec![picture], ..Expanded::of(vec![Piece::Given("Hello Ann".into())]) };

@@ -1,11 +1,10 @@
 //! What a command asks of the turn that it starts alone: another model, effort or agent. Its settings take the place of the session's
 //! as the turn starts, or is gone on with, and these come back at its end.
 
-use super::{Driver, Stage};
+use super::Driver;
 use crate::jobs::{Step, opened_for, take_up};
-use crate::settings::OpenedModels;
+use crate::settings::{OpenedModels, Sampling};
 use piton_core::configure::Configure;
-use piton_core::effort::Effort;
 use piton_core::event::{Canceller, Event};
 use piton_core::turn::Job;
 
@@ -30,11 +29,10 @@ impl Driver {
         self.start_as_it_is(refused)
     }
 
-    /// Starts the turn that is due only to stop it: nothing is opened for that. When the session is left, its message waits for the
-    /// next process.
+    /// Starts a turn only to stop it: nothing is opened for that.
     pub(super) fn start_to_stop(&mut self) -> Option<Vec<Event>> {
-        if self.stage == Stage::Closing || !self.session.wanted().contains(&Job::StartTurn) {
-            return None;
+        if self.session.asked_of_next_turn().is_none() {
+            return self.take_up_missing();
         }
         match self.start_as_it_is(None) {
             Step::Record(events) => Some(events),
@@ -57,9 +55,9 @@ impl Driver {
         let asked = self.session.asked_of_turn()?.clone();
         let opened = match self.models_for(&asked) {
             Ok(None) => Ok(None),
-            Ok(Some((names, effort))) => {
+            Ok(Some((names, answers))) => {
                 let source = self.services.settings.model_source.clone();
-                let open = move || source.map(|source| source.open(&names, effort));
+                let open = move || source.map(|source| source.open(&names, answers));
                 let opened = tokio::task::spawn_blocking(open).await.ok().flatten();
                 opened.unwrap_or_else(|| Err("no other model can be opened here".to_owned())).map(Some)
             }
@@ -69,7 +67,7 @@ impl Driver {
     }
 
     /// The models that are to be opened for it. Fails where its agent is not there.
-    fn models_for(&self, asked: &Configure) -> Result<Option<(String, Option<Effort>)>, String> {
+    fn models_for(&self, asked: &Configure) -> Result<Option<(String, Sampling)>, String> {
         let settings = &self.services.settings;
         asked.agent.as_deref().map(|agent| settings.agents.of_session(agent)).transpose()?;
         Ok(settings.opens_for(&settings.with_agents(asked.clone())))

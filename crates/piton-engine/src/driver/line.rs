@@ -124,11 +124,6 @@ impl Line {
         self.waiting.iter().filter(|waiting| waiting.is_prompt()).count()
     }
 
-    /// Whether a rewind is wanted that is not done yet.
-    pub(super) fn rewinds(&self) -> bool {
-        self.waiting.iter().any(|waiting| matches!(waiting, Waiting::Rewind { .. }))
-    }
-
     /// Takes out the prompt of this id, or all prompts.
     pub(super) fn take_prompts(&mut self, id: Option<&MessageId>) -> Vec<Waiting> {
         let is_meant = |waiting: &Waiting| match waiting {
@@ -172,7 +167,7 @@ impl Driver {
     /// Hears what somebody says: at once, where no hook has to see it first and nothing has to be read for it.
     pub(super) fn speak(&mut self, prompt: NewPrompt) {
         let NewPrompt { message, wait, asker } = prompt;
-        let id = message.id.clone();
+        let (id, before) = (message.id.clone(), message.before.clone());
         let has_to_wait = message.command().is_some()
             || self.awaits_start_hooks()
             || self.services.hooks.want(HookPoint::Prompt)
@@ -181,7 +176,9 @@ impl Driver {
         match heard {
             Ok(events) => {
                 self.record_all(events);
-                self.askers.wait_for_answer(id, self.recorder.last_seq(), wait, asker);
+                let seq = self.recorder.last_seq();
+                self.take_place(&id, before);
+                self.askers.wait_for_answer(id, seq, wait, asker);
             }
             Err(message) => self.queue(Waiting::Prompt { message, progress: Progress::Said, wait, asker }),
         }
@@ -312,8 +309,8 @@ impl Driver {
                 Some(Waiting::Change { changed, opening, .. }) => {
                     let source = self.services.settings.model_source.clone();
                     let settings = self.next_settings.as_ref().unwrap_or(&self.services.settings);
-                    if let (Some((names, effort)), Some(source)) = (settings.opens_for(changed), source) {
-                        let (task, arriving) = open_models(names, effort, source);
+                    if let (Some((names, answers)), Some(source)) = (settings.opens_for(changed), source) {
+                        let (task, arriving) = open_models(names, answers, source);
                         *opening = Some(arriving);
                         return self.jobs.put_ready(Key::Side(SideJob::Line), task);
                     }
@@ -391,7 +388,9 @@ impl Driver {
         self.record_all(events);
         match done {
             Some(Waiting::Prompt { message, wait, asker, .. }) if is_heard => {
-                self.askers.wait_for_answer(message.id, self.recorder.last_seq(), wait, asker);
+                let seq = self.recorder.last_seq();
+                self.take_place(&message.id, message.before);
+                self.askers.wait_for_answer(message.id, seq, wait, asker);
             }
             Some(Waiting::Change { changed, opening, asker }) => {
                 let opened = opening.and_then(|mut opening| opening.try_recv().ok());

@@ -57,6 +57,7 @@ impl Recorder {
                 Event::UserSpoke { .. }
                     | Event::UserRan { .. }
                     | Event::MessageUnqueued { .. }
+                    | Event::MessageMoved { .. }
                     | Event::ApprovalGiven { .. }
                     | Event::MessageFinished { .. }
                     | Event::MessageCut { .. }

@@ -28,6 +28,44 @@ impl Driver {
         self.leave_if_answered();
     }
 
+    /// Gives a message another place.
+    pub(super) fn move_queued(&mut self, message: MessageId, before: Option<MessageId>, asker: Asker) {
+        let unknown = [Some(&message), before.as_ref()].into_iter().flatten().find(|id| !self.is_queued(id)).cloned();
+        if let Some(unknown) = unknown {
+            return asker.refuse(self.why_not_queued(&unknown));
+        }
+        self.record(Event::MessageMoved { message, before });
+        self.askers.tell_when_durable(asker, Reply::Moved { seq: self.recorder.last_seq() });
+    }
+
+    /// Takes back a message for another to stand in its place: which one that stands before. One that was taken back already is not there
+    /// any more, nor is its place.
+    pub(super) fn replaced(&mut self, message: &MessageId) -> Result<Option<MessageId>, UnqueueError> {
+        if self.session.was_unqueued(message) {
+            return Ok(None);
+        }
+        if !self.session.may_unqueue(message) {
+            return Err(self.why_not_queued(message));
+        }
+        let mut after = self.session.waiting().filter_map(|(waiting, _)| waiting.id.clone());
+        let next = after.by_ref().find(|id| id == message).and_then(|_| after.next());
+        drop(after);
+        self.record(Event::MessageUnqueued { message: message.clone() });
+        self.askers.taken_back(std::slice::from_ref(message));
+        Ok(next)
+    }
+
+    /// What was said is on record: it takes the place that was kept for it.
+    pub(super) fn take_place(&mut self, message: &MessageId, before: Option<MessageId>) {
+        if let Some(before) = before.filter(|before| self.is_queued(before) && self.is_queued(message)) {
+            self.record(Event::MessageMoved { message: message.clone(), before: Some(before) });
+        }
+    }
+
+    fn is_queued(&self, message: &MessageId) -> bool {
+        self.session.waiting().any(|(waiting, _)| waiting.id.as_ref() == Some(message))
+    }
+
     /// Those that are on record. What Piton itself says stays.
     fn unqueue_recorded(&mut self, wanted: Option<&MessageId>) -> Vec<Unqueued> {
         let is_wanted = |message: &Message| match wanted {

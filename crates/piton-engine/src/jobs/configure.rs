@@ -5,8 +5,7 @@
 //! are for that turn. After a panic whoever asked hears that the model was not changed, and the turn that waits for them ends.
 
 use super::{JobContext, PANICKED, Task};
-use crate::settings::{ModelSource, OpenedModels};
-use piton_core::effort::Effort;
+use crate::settings::{ModelSource, OpenedModels, Sampling};
 use piton_core::ids::MessageId;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -15,10 +14,10 @@ use tokio::sync::oneshot;
 pub(crate) type Opening = oneshot::Receiver<Result<OpenedModels, String>>;
 
 /// Opens models; what comes of it has arrived when the task has ended.
-pub(crate) fn open_models(names: String, effort: Option<Effort>, source: Arc<dyn ModelSource>) -> (Task, Opening) {
+pub(crate) fn open_models(names: String, answers: Sampling, source: Arc<dyn ModelSource>) -> (Task, Opening) {
     let (opened, opening) = oneshot::channel();
     let work = async move {
-        let found = tokio::task::spawn_blocking(move || source.open(&names, effort)).await;
+        let found = tokio::task::spawn_blocking(move || source.open(&names, answers)).await;
         let found = found.unwrap_or_else(|_| Err("opening it panicked; this is a bug".to_owned()));
         // Whoever waited for it may have left.
         drop(opened.send(found));
@@ -29,11 +28,11 @@ pub(crate) fn open_models(names: String, effort: Option<Effort>, source: Arc<dyn
 /// Opens the models for the turn that this message begins; they are kept until it starts.
 pub(crate) fn opened_for(
     message: MessageId,
-    (names, effort): (String, Option<Effort>),
+    (names, answers): (String, Sampling),
     source: Option<Arc<dyn ModelSource>>,
 ) -> Task {
     let work = async move {
-        let open = move || source.map(|source| source.open(&names, effort));
+        let open = move || source.map(|source| source.open(&names, answers));
         let opened = tokio::task::spawn_blocking(open).await.map_err(|_| PANICKED.to_owned());
         opened.and_then(|opened| opened.unwrap_or_else(|| Err("no other model can be opened here".to_owned())))
     };

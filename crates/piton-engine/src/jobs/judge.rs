@@ -80,9 +80,8 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
         plan,
         judged,
     };
-    let is_taken_away = cx.memory.frames.is_taken_away(&call.name, session);
     let is_over = call.name == planning::TOOL && !settings.plans();
-    let is_on_offer = !is_taken_away && !is_over && session.policy().calls.enables(&call.name);
+    let is_on_offer = !is_over && is_on_offer(call, cx);
     let Some((spec, tool)) = settings.tools.find(&call.name).filter(|_| is_on_offer) else {
         let text = not_there(call, is_over, cx);
         let input = changed.unwrap_or_else(own);
@@ -107,7 +106,7 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     };
     let own = accesses(&spec);
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
-    let judged = session.judge_with(&spec.name, accesses, &cx.grants_of_others());
+    let judged = judged(&spec.name, accesses, call, cx);
     let on_record = Some(Box::new(Said::of(&judged, session.policy().mode, !session.policy().sandbox.is_off())));
     // A hook may want a person to be asked, too, but answers for nobody what is asked each time.
     let said = said.filter(|said| !judged.is_asked_each_time || !matches!(said, HookVerdict::Allow));
@@ -135,6 +134,19 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
             Judged { requested: requested(input, effects, refused, planned, on_record), question: None }
         }
     }
+}
+
+/// Whether the model has the tool; a person who asks an agent by its name needs none of the model's.
+fn is_on_offer(call: &ToolCall, cx: &JobContext<'_>) -> bool {
+    let session = cx.session;
+    let is_taken_away = cx.memory.frames.is_taken_away(&call.name, session);
+    session.is_asked_by_name(&call.id) || (!is_taken_away && session.policy().calls.enables(&call.name))
+}
+
+/// What rules and mode say of a call.
+fn judged(tool: &str, accesses: &[Access], call: &ToolCall, cx: &JobContext<'_>) -> Judgement {
+    let judged = cx.session.judge_with(tool, accesses, &cx.grants_of_others());
+    if cx.session.is_asked_by_name(&call.id) { judged.asked_by_name() } else { judged }
 }
 
 /// Why a call of a tool is refused that is not on offer; `is_over`: no more.

@@ -7,6 +7,7 @@
 //! that panics is caught where hooks are run; where reading panics the prompt is refused.
 
 use super::{JobContext, PANICKED, Task};
+use crate::agents::Agents;
 use crate::context::{Instructions, Notes, References, Resolved};
 use crate::error::EngineError;
 use crate::hooks::Gated;
@@ -29,6 +30,9 @@ use std::time::Duration;
 /// that asks it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// In front of an agent's name this says that no file is meant.
+pub(crate) const AGENT: &str = "agent-";
+
 /// What somebody says.
 #[derive(Clone)]
 pub(crate) struct UserMessage {
@@ -39,10 +43,12 @@ pub(crate) struct UserMessage {
     pub(crate) refers: bool,
     /// The command that makes the first parts.
     pub(crate) called: Option<Box<Called>>,
+    /// The message that it stands before in the queue, if it is there still.
+    pub(crate) before: Option<MessageId>,
 }
 
 impl UserMessage {
-    /// The command that has yet to make its first part.
+    /// The command, or the question to an agent, that has yet to make its first part.
     pub(crate) fn command(&self) -> Option<&Called> {
         self.called.as_deref().filter(|called| called.text.is_none())
     }
@@ -57,18 +63,20 @@ impl UserMessage {
 
     /// Its parts as they were typed, whatever a command makes of them.
     pub(crate) fn as_said(&self) -> Vec<Part> {
-        let typed = self.called.as_ref().map(|called| Part::text(called.typed()));
+        let typed = self.called.as_ref().map(|called| Part::text(called.typed.clone()));
         let made = self.called.as_ref().map_or(0, |called| called.made);
         typed.into_iter().chain(self.parts.iter().skip(made).cloned()).collect()
     }
 }
 
-/// A command that somebody says.
+/// A command that somebody says, or an agent that they ask by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Called {
     pub(crate) name: String,
     /// The words behind its name.
     pub(crate) words: String,
+    /// As it was typed, with the sign in front: `/` of a command, `@` of an agent.
+    pub(crate) typed: String,
     /// What its template says itself, without what its commands print, once it has made words: in it alone `@` refers to files.
     pub(crate) text: Option<String>,
     /// How many parts it has made.
@@ -82,15 +90,33 @@ pub(crate) struct Called {
 }
 
 impl Called {
-    /// One that has yet to make words.
+    /// A command that has yet to make words.
     pub(crate) fn new(name: String, words: String) -> Self {
-        Self { name, words, text: None, made: 0, allows: Vec::new(), for_turn: None, subtask: None }
+        let typed = format!("/{name} {words}").trim_end().to_owned();
+        Self { name, words, typed, text: None, made: 0, allows: Vec::new(), for_turn: None, subtask: None }
     }
 
-    /// As it was typed.
-    fn typed(&self) -> String {
-        format!("/{} {}", self.name, self.words).trim_end().to_owned()
+    /// The agent that is asked by its name where this is what is said: `@explore where is it?`.
+    pub(crate) fn agent(said: &str, agents: &Agents) -> Option<Self> {
+        let (name, words) = said.strip_prefix('@')?.split_once(char::is_whitespace)?;
+        let is_agent = agents.called(agent_name(name)).is_some() && !words.trim().is_empty();
+        is_agent.then(|| Self { typed: said.to_owned(), ..Self::new(name.to_owned(), words.trim().to_owned()) })
     }
+
+    /// Its name as it was typed: `/fix`, `@explore`.
+    pub(crate) fn sign_and_name(&self) -> String {
+        format!("{}{}", if self.is_agent() { '@' } else { '/' }, self.name)
+    }
+
+    /// Whether it is an agent that is asked.
+    pub(crate) fn is_agent(&self) -> bool {
+        self.typed.starts_with('@')
+    }
+}
+
+/// The agent's own name, where it is written as Claude Code does: `@agent-explore`.
+pub(crate) fn agent_name(said: &str) -> &str {
+    said.strip_prefix(AGENT).unwrap_or(said)
 }
 
 /// By what it is read.
@@ -101,6 +127,8 @@ struct Reader {
     files: Arc<dyn Files>,
     servers: Option<Arc<dyn Servers>>,
     stored: Stored,
+    /// What the session's agent has stand before the first message.
+    initial: Option<String>,
     is_new_here: bool,
     shares_runtime: bool,
 }
@@ -178,6 +206,7 @@ fn reader(cx: &JobContext<'_>) -> Reader {
         files: Arc::clone(&cx.services.files),
         servers: settings.tools.servers().cloned(),
         stored: cx.services.stored.clone(),
+        initial: settings.agent.initial_prompt.clone().filter(|_| cx.session.has_heard_nothing()),
         is_new_here,
         shares_runtime: settings.shares_runtime,
     }
@@ -230,8 +259,8 @@ impl Reader {
 
     /// The same on this thread, with resources that were read. The first words in a workspace come with what is to be known there.
     fn read_now(self, message: UserMessage, resources: Resolved) -> Vec<Event> {
-        let UserMessage { id: message, parts: said, delivery, refers: may_refer, mut called } = message;
-        let typed = called.as_ref().map(|called| called.typed());
+        let UserMessage { id: message, parts: said, delivery, refers: may_refer, mut called, before: _ } = message;
+        let typed = called.as_ref().map(|called| called.typed.clone());
         let allows = called.as_ref().map(|called| called.allows.clone()).unwrap_or_default();
         let (for_turn, mut subtask) =
             called.as_mut().map(|called| (called.for_turn.take(), called.subtask.take())).unwrap_or_default();
@@ -261,7 +290,8 @@ impl Reader {
                 _ => true,
             });
         }
-        let parts = start.parts().chain(said).chain(referred).collect();
+        let initial = self.initial.map(Part::note);
+        let parts = start.parts().chain(initial).chain(said).chain(referred).collect();
         given
             .into_iter()
             .chain([Event::UserSpoke { message, parts, delivery, typed, allows, for_turn, subtask }])

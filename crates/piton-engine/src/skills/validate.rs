@@ -1,10 +1,12 @@
 //! Whether a skill is one by the rules of agentskills.io, as their reference (`skills-ref`) reads them. These are stricter than what
 //! is needed to use it here: whoever shares a skill wants every program to take it.
 //!
-//! The YAML of these rules is a part of YAML: texts only, no lists or fields in brackets, no anchors and no tags.
+//! The YAML of these rules is a part of YAML ([`strict`]).
+
+mod strict;
 
 use super::file::FILE;
-use crate::front_matter;
+use icu_normalizer::ComposingNormalizerBorrowed;
 use piton_core::hidden;
 use piton_tools::regular::{self, SETTINGS_BYTES};
 use serde_json::{Map, Value};
@@ -55,53 +57,13 @@ fn fields(text: &str) -> Result<Map<String, Value>, String> {
     let behind = text.strip_prefix("---").ok_or("it does not begin with a line `---`")?;
     // Wherever it stands: so the reference reads it.
     let (yaml, _) = behind.split_once("---").ok_or("its front matter has no end: a line `---` is missing")?;
-    if let Some(why) = beyond(yaml) {
-        return Err(why);
-    }
     if yaml.trim().is_empty() {
         return Err("its front matter is empty".to_owned());
     }
-    match front_matter::read(yaml)? {
+    match strict::read(yaml)? {
         Value::Object(fields) => Ok(fields),
         _ => Err("its front matter is not a list of fields".to_owned()),
     }
-}
-
-/// What of YAML these rules do not take, with its line.
-fn beyond(yaml: &str) -> Option<String> {
-    // How far a block of text is indented at least, while one is read.
-    let mut block: Option<usize> = None;
-    for (at, line) in yaml.lines().enumerate() {
-        let indent = line.len() - line.trim_start().len();
-        if line.trim().is_empty() {
-            continue;
-        }
-        if block.is_some_and(|least| indent > least) {
-            continue;
-        }
-        block = None;
-        let mut value = line.trim_start();
-        while let Some(item) = value.strip_prefix("- ") {
-            value = item.trim_start();
-        }
-        let value = match value.split_once(": ") {
-            Some((_, value)) => value.trim_start(),
-            None if value.ends_with(':') => "",
-            None => value,
-        };
-        let what = match value.chars().next() {
-            Some('[' | '{') => "lists and fields in brackets are",
-            Some('&' | '*') => "anchors and references are",
-            Some('!') => "tags are",
-            Some('|' | '>') => {
-                block = Some(indent);
-                continue;
-            }
-            _ => continue,
-        };
-        return Some(format!("line {}: {what} not taken here", at + 1));
-    }
-    None
 }
 
 fn faults(fields: &Map<String, Value>, folder: &str) -> Vec<String> {
@@ -134,6 +96,9 @@ fn of_name(name: &Option<String>, folder: &str, faults: &mut Vec<String>) {
         faults.push("name: a text is wanted".to_owned());
         return;
     };
+    // Letters that are written in several ways are the same.
+    let same = ComposingNormalizerBorrowed::new_nfkc();
+    let (name, folder) = (&*same.normalize(name), &*same.normalize(folder));
     longer("name", name, NAME_CHARS, faults);
     let mut fault = |is_fault: bool, why: &str| {
         if is_fault {
@@ -154,15 +119,9 @@ fn longer(field: &str, text: &str, most: usize, faults: &mut Vec<String>) {
     }
 }
 
-/// A value as text: to these rules every single one is.
+/// A value that is text.
 fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Bool(truth) => Some(truth.to_string()),
-        Value::Null => Some(String::new()),
-        Value::Array(_) | Value::Object(_) => None,
-    }
+    value.as_str().map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -246,3 +246,36 @@ fn each_generation_of_openai_gets_the_nearest_degree_it_has() {
     assert_eq!(sent(target(WireProtocol::Responses, "grok-4")), "none minimal low medium high xhigh xhigh");
     assert_eq!(sent(target(WireProtocol::Chat, "gpt-oss-120b")), "none low low medium high high high");
 }
+
+#[test]
+fn top_p_is_asked_for_in_the_words_of_each_protocol_where_it_is_taken() {
+    let targets = [
+        target(WireProtocol::Chat, "gpt-4.1"),
+        target(WireProtocol::Responses, "gpt-5.4"),
+        target(WireProtocol::Anthropic, "claude-haiku-4-5"),
+        target(WireProtocol::Anthropic, "claude-opus-4-7"),
+        target(WireProtocol::Gemini, "gemini-2.0-flash"),
+        target(WireProtocol::Ollama, "llama3.3"),
+    ];
+    check(
+        json!({ "top_p": 0.5 }),
+        targets,
+        &expect![[r#"
+            gpt-4.1: {"top_p":0.5}
+            gpt-5.4: {} (top_p is not sent to gpt-5.4: it thinks, and takes none then)
+            claude-haiku-4-5: {"top_p":0.5}
+            claude-opus-4-7: {} (top_p is not sent to claude-opus-4-7: it takes none)
+            gemini-2.0-flash: {"generationConfig":{"topP":0.5}}
+            llama3.3: {"options":{"top_p":0.5}}
+        "#]],
+    );
+    check(
+        json!({ "top_p": 0.5, "temperature": 1.5 }),
+        [target(WireProtocol::Anthropic, "claude-haiku-4-5"), target(WireProtocol::Ollama, "llama3.3")],
+        &expect![[r#"
+            claude-haiku-4-5: {"temperature":1.0} (top_p is not sent to claude-haiku-4-5: it takes a temperature or top_p, not both)
+            llama3.3: {"options":{"temperature":1.5,"top_p":0.5}}
+        "#]],
+    );
+    assert_eq!(said(json!({ "top_p": 2 })).mistake(), Some(("top_p", "a number from 0 to 1")));
+}

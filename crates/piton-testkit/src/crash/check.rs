@@ -7,6 +7,7 @@
 //!   I4  what was heard as recorded stays             I10 what is derived agrees with the events
 //!   I5  the chain of hashes is whole                 I11 hooks pass a gate once, and what they say holds
 //!   $   every reply is billed once                   T   a subagent is called once, answers once, and is told of once
+//!   P   the purse is never overdrawn
 //! ```
 //!
 //! I8, that no process is left over, needs processes: see [`super::slow`].
@@ -77,12 +78,15 @@ impl Findings<'_> {
         let records = std::mem::take(&mut self.records);
         let called = self.tree(&records);
         self.records = records;
-        if called != self.stage.scenario.subagents.len() {
+        let all = self.stage.scenario.subagents.len();
+        // Who has nothing left to spend calls nobody.
+        if called > all || (called < all && self.stage.scenario.budget.is_none()) {
             self.say(format!("T: {called} subagents were called"));
         }
         self.told_once(&messages);
         self.derived(&session);
         self.bill(&session);
+        self.purse(&session);
         self.end(&messages);
     }
 
@@ -199,7 +203,7 @@ impl Findings<'_> {
 
     /// What only reads, and what can be checked, always succeeds: the workspace is as after an uninterrupted run.
     fn checkable(&mut self, call: &ToolCall, outcome: &Outcome) {
-        if outcome.status != Status::Ok {
+        if outcome.status != Status::Ok && self.stage.scenario.budget.is_none() {
             self.say(format!("I3: {} is said to be {:?}: {}", call.name, outcome.status, outcome.text));
         }
         let made = std::fs::read_to_string(self.stage.workspace.join("made.txt")).ok();
@@ -265,7 +269,9 @@ impl Findings<'_> {
                     _ => {}
                 }
             }
-            if told != 1 || ends != [TurnEnd::Completed] {
+            let is_short = self.stage.scenario.budget.is_some();
+            let may_end = |end: &TurnEnd| *end == TurnEnd::Completed || (is_short && *end == TurnEnd::Budget);
+            if told != 1 || ends.len() != 1 || !ends.iter().all(may_end) {
                 self.say(format!("T: {child} was told {told} times what to do, and its turns ended {ends:?}"));
             }
             let billed: Vec<Usage> = records.iter().filter_map(|record| delegated(record, call)).collect();
@@ -277,10 +283,26 @@ impl Findings<'_> {
                 if results != 1 {
                     self.say(format!("T: call {} of {child} has {results} results", call.id));
                 }
+                let place = |is: &dyn Fn(&Event) -> bool| below.iter().position(|record| is(&record.event));
+                let given = |event: &Event| matches!(event, Event::ApprovalGiven { subject: Subject::Call(id), .. } if *id == call.id);
+                let times = below.iter().filter(|record| given(&record.event)).count();
+                let started = place(&|event| matches!(event, Event::CallStarted { call: id } if *id == call.id));
+                let is_asked = self.stage.scenario.asks_below && call.name == "read" && started.is_some();
+                if times > 1 || (is_asked && place(&given).is_none_or(|given| Some(given) > started)) {
+                    self.say(format!("T: call {} of {child} was approved {times} times, or started before", call.id));
+                }
             }
             called += self.tree(&below);
         }
         called
+    }
+
+    /// P: all together have used no more than there was, with the most of what nobody knows.
+    fn purse(&mut self, session: &turn::State) {
+        let used = session.used().turn.tokens;
+        if let Some(most) = self.stage.scenario.budget.filter(|most| used > *most) {
+            self.say(format!("P: {used} tokens are used, of {most}"));
+        }
     }
 
     /// T: the end of each subagent in the background stands in the transcript once.

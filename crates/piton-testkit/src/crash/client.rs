@@ -7,7 +7,7 @@ use super::model::Simulated;
 use super::scenario::{LEAD, Scenario};
 use super::servers::OnMachine;
 use super::tools::{self, Rule, Runners};
-use piton_core::client::{Answer, Published, Report, Scope};
+use piton_core::client::{Answer, Published, Report, Scope, Wanted};
 use piton_core::event::{Direction, Event, Record, Subject};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::message::Part;
@@ -54,6 +54,8 @@ pub(super) struct Stage<'s> {
     pub(super) session: Option<SessionId>,
     /// How often the machine was started.
     pub(super) boot: u32,
+    /// Whether the process goes by a purse that is not the one it began with.
+    pub(super) forgets: bool,
 }
 
 impl Stage<'_> {
@@ -158,6 +160,10 @@ impl Stage<'_> {
             settings.hooks.push(Arc::new(Guard(self.machine.clone())));
         }
         settings.policy.permission.push("*", if self.scenario.asks { Action::Ask } else { Action::Allow });
+        if self.scenario.asks_below {
+            settings.policy.permission.push("read", Action::Ask);
+        }
+        settings.policy.budget.tokens = self.scenario.budget.map(|most| if self.forgets { most * 10 } else { most });
         settings
     }
 }
@@ -192,6 +198,7 @@ impl Visit<'_> {
             tokio::select! {
                 published = self.listening.next() => match published? {
                     Some(Published::Recorded(record)) => self.hear((*record).clone()),
+                    Some(Published::Wanted(wanted)) => self.answer_below(&wanted),
                     Some(_) => {}
                     None => return Err(self.why_closed().await),
                 },
@@ -286,6 +293,13 @@ impl Visit<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What a subagent asks is answered, whenever it asks.
+    fn answer_below(&self, wanted: &Wanted) {
+        if let Subject::Child { .. } = wanted.subject {
+            drop(self.session.answer(wanted.answer(Decision::Approve)));
+        }
     }
 
     fn has_heard(&self, kind: &str) -> bool {

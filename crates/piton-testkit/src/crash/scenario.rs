@@ -24,6 +24,10 @@ pub struct Scenario {
     pub(super) hooked: bool,
     /// What its subagents answer, by what they are told.
     pub(super) subagents: Vec<(&'static str, Vec<Answer>)>,
+    /// `read` needs a person's word: subagents ask for it.
+    pub(super) asks_below: bool,
+    /// The tokens that all together may use.
+    pub(super) budget: Option<u64>,
     /// How the last turn may end.
     pub(super) ends: &'static [TurnEnd],
 }
@@ -130,6 +134,39 @@ fn tree(end: &Answer, said: Vec<Say>) -> Scenario {
     Scenario { subagents, ..Scenario::new("a tree of subagents", replies, said) }
 }
 
+/// Trees of which something else goes on at the time: a question of a subagent's is open, or the budget is all but used up. They are not among the [`scenarios`]: each is swept by a test of its own.
+pub fn trees() -> Vec<Scenario> {
+    let said = || vec![at_once("do it")];
+    let asking = || vec![calls([read_there()]), says("one is done")];
+    let two = || vec![calls([task("part one", GENERAL), task("part two", LEAD)]), says("done")];
+    let lead = || vec![calls([task("part three", GENERAL)]), says("two is done")];
+    let parts = || vec![("part one", asking()), ("part two", lead()), ("part three", vec![says("three is done")])];
+    vec![
+        Scenario {
+            asks_below: true,
+            subagents: parts(),
+            ..Scenario::new("a tree with an open question", two(), said())
+        },
+        Scenario {
+            budget: Some(NEARLY_ENOUGH),
+            subagents: parts(),
+            ends: &[TurnEnd::Completed, TurnEnd::Budget],
+            ..Scenario::new("a tree near its budget", two(), said())
+        },
+    ]
+}
+
+/// One that has less than a tree uses: whoever goes by another purse overdraws it.
+pub fn penniless() -> Scenario {
+    Scenario { budget: Some(TOO_LITTLE), ends: &[TurnEnd::Completed, TurnEnd::Budget], ..one_subagent() }
+}
+
+/// Less than the three replies of [`one_subagent`] use.
+const TOO_LITTLE: u64 = 3_000;
+
+/// What an uninterrupted tree uses at its worst, and a little more: whatever a crash wastes, somebody has not got.
+const NEARLY_ENOUGH: u64 = 60_000;
+
 /// One subagent: small enough for two crashes at every pair of points.
 pub fn one_subagent() -> Scenario {
     let replies = vec![calls([task("part two", GENERAL)]), says("done")];
@@ -155,6 +192,8 @@ impl Scenario {
             undoes: false,
             hooked: false,
             subagents: Vec::new(),
+            asks_below: false,
+            budget: None,
             ends: &[TurnEnd::Completed],
         }
     }

@@ -1,7 +1,8 @@
 //! What is measured, how often, and against which limit.
 
-use super::play::{Run, attempt, cancelled_after, play, play_with};
+use super::play::{Run, attempt, cancelled_after, play, play_at_home, play_with};
 use anyhow::{Context, ensure};
+use piton_testkit::TempWorkspace;
 use serde_json::{Value, json};
 use std::cell::OnceCell;
 use std::fs::File;
@@ -24,6 +25,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("subagents", subagents),
     ("binary", binary),
     ("first_request", first_request),
+    ("entries", entries),
     ("servers", servers),
     ("decode", decode),
     ("snapshot", snapshot),
@@ -55,6 +57,8 @@ const CALLS: usize = 30;
 const READY_AFTER_SECONDS: f64 = 0.06;
 /// Runs with MCP servers in `servers`, and as many without.
 const SERVER_RUNS: usize = 50;
+/// Agents, skills and commands in `entries`.
+const ENTRIES: usize = 500;
 /// How many of its twenty servers work.
 const WORKING_SERVERS: usize = 17;
 /// How often each floor is tried before every run that it is a floor of.
@@ -442,6 +446,36 @@ fn first_request(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let bytes = (prompt + body["tools"].to_string().len()) as f64;
     let what = "tools and system prompt in the first request, as JSON";
     Ok(vec![Row::of("first_request", what, Unit::Bytes, [bytes]).at_most(8192.0)])
+}
+
+/// What 500 agents, skills and commands of the user's add to the time until the first request, run by run in turns.
+fn entries(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let write = |home: &TempWorkspace| {
+        for number in 0..ENTRIES {
+            let text =
+                format!("---\nname: entry-{number}\ndescription: Does the work of number {number}.\n---\nDo it.\n");
+            match number % 3 {
+                0 => home.write(&format!("agents/entry-{number}.md"), text),
+                1 => home.write(&format!("skills/entry-{number}/SKILL.md"), text),
+                _ => home.write(&format!("commands/entry-{number}.md"), text.replace("name:", "argument-hint:")),
+            }
+        }
+    };
+    let script = hello_script();
+    let first = |prepare: &dyn Fn(&TempWorkspace)| {
+        play_at_home(&stage.binary, &script, &[], prepare).map(|run| milliseconds(run.first_request_after()))
+    };
+    let (mut added, mut without) = (Vec::new(), Vec::new());
+    for _ in 0..SHORT_RUNS {
+        let none = first(&|_| ())?;
+        added.push(first(&write)? - none);
+        without.push(none);
+    }
+    let unit = Unit::Milliseconds;
+    Ok(vec![
+        Row::of("entries", "what 500 agents, skills and commands add to the first request", unit, added).at_most(5.0),
+        Row::of("entries", "start to first request without any", unit, without),
+    ])
 }
 
 /// What twenty MCP servers, of which three do not work, add to the time until the first request, run by run in turns.

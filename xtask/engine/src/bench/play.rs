@@ -60,7 +60,17 @@ pub(super) fn play(binary: &Path, script: &Value) -> anyhow::Result<Run> {
 
 /// The same with more flags.
 pub(super) fn play_with(binary: &Path, script: &Value, flags: &[&str]) -> anyhow::Result<Run> {
-    let (run, said) = attempt_with(binary, script, flags)?;
+    play_at_home(binary, script, flags, &|_| ())
+}
+
+/// The same with something at home before.
+pub(super) fn play_at_home(
+    binary: &Path,
+    script: &Value,
+    flags: &[&str],
+    prepare: &dyn Fn(&TempWorkspace),
+) -> anyhow::Result<Run> {
+    let (run, said) = attempt_with(binary, script, flags, prepare)?;
     ensure!(run.report.succeeded, "piton failed:\n{said}");
     let answers = script.as_array().map_or(0, Vec::len);
     ensure!(
@@ -73,12 +83,18 @@ pub(super) fn play_with(binary: &Path, script: &Value, flags: &[&str]) -> anyhow
 
 /// Plays the script once, whatever becomes of it: the run, and what it said to people.
 pub(super) fn attempt(binary: &Path, script: &Value) -> anyhow::Result<(Run, String)> {
-    attempt_with(binary, script, &[])
+    attempt_with(binary, script, &[], &|_| ())
 }
 
-fn attempt_with(binary: &Path, script: &Value, flags: &[&str]) -> anyhow::Result<(Run, String)> {
+fn attempt_with(
+    binary: &Path,
+    script: &Value,
+    flags: &[&str],
+    prepare: &dyn Fn(&TempWorkspace),
+) -> anyhow::Result<(Run, String)> {
     let provider = FakeProvider::start(script.clone());
     let (workspace, home) = (TempWorkspace::new(), TempWorkspace::new());
+    prepare(&home);
     launcher(binary, &provider, &workspace, &home)?.args(flags).status().context("cannot start the launcher")?;
     let said = std::fs::read_to_string(home.path().join("stderr")).unwrap_or_default();
     let report = std::fs::read_to_string(home.path().join("report")).ok().and_then(|text| Report::parse(&text));
@@ -95,7 +111,7 @@ fn launcher(
 ) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["bench", "--launch"]).arg(home.path().join("report")).arg(binary);
-    command.args(["run", "do it", "--model", "openai-chat/test", "--yes", "--max-steps", "200"]);
+    command.args(["run", "do it", "--model", "openai-chat/test", "--yes", "--max-steps", "1000"]);
     command.current_dir(workspace.path()).env_clear();
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", home.path());
     let config = home.path().join("config.toml");

@@ -3,6 +3,7 @@
 use crate::failure::Result;
 use crate::out::view::{self, plural, thousands};
 use jiff::Timestamp;
+use piton_core::branch::Path;
 use piton_core::event::{Event, Record};
 use piton_core::ids::{CallId, SessionId, TimeMs};
 use piton_core::turn::State;
@@ -15,6 +16,8 @@ struct Called {
     call: CallId,
     agent: String,
     session: SessionId,
+    /// Whether every turn that called it was taken back.
+    taken_back: bool,
 }
 
 /// One of them as it is now.
@@ -32,27 +35,29 @@ struct Found {
 
 /// Lists them, each below whoever called it.
 pub(super) async fn list(engine: &Engine, id: &SessionId, json: bool) -> Result<()> {
-    let mut open = called(&engine.records(id).await?, 0);
+    let mut open = called(&engine.records(id).await?, 0, false);
     if open.is_empty() && !json {
         view::write_stderr("this session has called no subagents\n");
     }
     while let Some(called_one) = open.pop() {
         // One that was never begun has no journal.
         let records = engine.records(&called_one.session).await.unwrap_or_default();
-        open.extend(called(&records, called_one.depth + 1));
+        open.extend(called(&records, called_one.depth + 1, called_one.taken_back));
         let found = Found::of(called_one, &records);
         view::write_stdout(&if json { format!("{}\n", found.json()) } else { found.line() });
     }
     Ok(())
 }
 
-/// Whom these records call, each session once, the last first.
-fn called(records: &[Record], depth: usize) -> Vec<Called> {
-    let mut all: Vec<Called> = Vec::new();
+/// Whom these records call, each session once, the last first. What was taken back takes back whoever was called there.
+fn called(records: &[Record], depth: usize, taken_back: bool) -> Vec<Called> {
+    let (path, mut all) = (Path::of(records), Vec::<Called>::new());
     for record in records {
         let Event::Delegated { call, child, agent } = &record.event else { continue };
-        all.retain(|known| known.session != *child);
-        all.push(Called { depth, call: call.clone(), agent: agent.clone(), session: child.clone() });
+        let known = all.iter().position(|known| known.session == *child).map(|known| all.remove(known));
+        let was_taken_back = known.is_none_or(|known| known.taken_back);
+        let taken_back = taken_back || (was_taken_back && !path.contains(record.seq));
+        all.push(Called { depth, call: call.clone(), agent: agent.clone(), session: child.clone(), taken_back });
     }
     all.reverse();
     all
@@ -86,10 +91,11 @@ impl Found {
     }
 
     fn line(&self) -> String {
-        let Called { depth, call, agent, session } = &self.called;
+        let Called { depth, call, agent, session, taken_back } = &self.called;
+        let taken_back = if *taken_back { ", taken back" } else { "" };
         let doing = self.doing.as_ref().map(|doing| format!("  {}", view::first_line(doing))).unwrap_or_default();
         format!(
-            "{:indent$}{call}  {}: {}  {}  {}  {} tokens  {} s{doing}\n{:indent$}    {session}\n",
+            "{:indent$}{call}  {}: {}  {}{taken_back}  {}  {} tokens  {} s{doing}\n{:indent$}    {session}\n",
             "",
             view::clean(agent),
             view::first_line(&self.title),
@@ -103,10 +109,11 @@ impl Found {
     }
 
     fn json(&self) -> Value {
-        let Called { depth, call, agent, session } = &self.called;
+        let Called { depth, call, agent, session, taken_back } = &self.called;
         json!({
             "session": session, "call": call, "agent": agent, "depth": depth, "title": self.title, "state": self.state,
             "doing": self.doing, "steps": self.steps, "tokens": self.tokens, "duration_ms": self.took_ms,
+            "taken_back": taken_back,
         })
     }
 }

@@ -233,6 +233,7 @@ fn what_a_subagent_used_for_a_call_counts_as_used_by_its_turn_and_whose_session_
         usage: Usage { input_tokens: 900, output_tokens: 100, ..Usage::default() },
         cost_micros: Some(7),
         unpriced_calls: 2,
+        steps: 3,
         at_most: Bound { tokens: 1_000, cost_micros: Some(9) },
     };
     let outcome = Outcome { delegated: Some(Box::new(delegated)), ..Outcome::ok("done") };

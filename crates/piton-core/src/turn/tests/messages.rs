@@ -281,3 +281,75 @@ fn the_first_message_that_is_taken_back_leaves_the_folder_untold() {
     "#]]
     .assert_eq(&bench.show());
 }
+
+#[test]
+fn what_waits_is_read_in_the_order_that_it_was_moved_to_and_all_steering_in_one_step() {
+    let moved = |message: &str, before: Option<&str>| Event::MessageMoved {
+        message: MessageId::from(message),
+        before: before.map(MessageId::from),
+    };
+    check(
+        |b| {
+            b.say("go");
+            ["one", "two", "three"].iter().for_each(|id| speak_as(b, id, Delivery::Steer));
+            speak_as(b, "later", Delivery::FollowUp);
+            speak_as(b, "first", Delivery::FollowUp);
+            b.happen(moved("three", Some("one")));
+            b.happen(moved("one", None));
+            b.happen(moved("first", Some("later")));
+            // What nobody said, and what was read, moves nothing.
+            b.happen(moved("never", Some("one")));
+            b.happen(moved("go", None));
+            let waiting: Vec<String> = b.session.waiting().map(|(message, _)| message.prose()).collect();
+            assert_eq!(waiting, ["three", "two", "first", "later", "one"]);
+            b.calls(&["read"]);
+            b.finish("c1_0");
+            b.answer("done");
+            b.answer("also done");
+            b.answer("all done");
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0
+            result     #c1_0 ok
+            user       three
+            user       two
+            user       one
+            assistant  done
+            end        completed
+            user       first
+            assistant  also done
+            end        completed
+            user       later
+            assistant  all done
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn steps_of_subagents_that_are_over_count_for_the_limit() {
+    let mut policy = Policy::piton();
+    policy.steps.max = Some(4);
+    let mut b = Bench::with(policy);
+    b.say("go");
+    b.calls(&["read"]);
+    let call = CallId::from("c1_0");
+    let delegated = Delegated {
+        session: "ses_1".into(),
+        usage: Usage::default(),
+        cost_micros: None,
+        unpriced_calls: 0,
+        steps: 2,
+        at_most: Bound::default(),
+    };
+    assert_eq!(b.session.used().steps, 1);
+    b.happen(Event::CallSettled {
+        call,
+        outcome: Outcome { delegated: Some(Box::new(delegated)), ..Outcome::ok("done") },
+    });
+    assert_eq!(b.session.used().steps, 4, "its own two, and those of the subagent");
+    b.calls(&["read"]);
+    b.finish("c2_0");
+    assert!(matches!(b.log.last().map(|record| &record.event), Some(Event::TurnEnded { end: TurnEnd::MaxSteps, .. })));
+}

@@ -166,6 +166,7 @@ fn one_of_each_event() -> Vec<Event> {
             subtask: None,
         },
         Event::MessageUnqueued { message: MessageId::from("m") },
+        Event::MessageMoved { message: MessageId::from("m"), before: None },
         Event::TurnStarted {
             turn: 1,
             model: "m".into(),
@@ -400,7 +401,8 @@ fn speech(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
 fn unqueued(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
     let waiting = bench.session.waiting().filter_map(|(message, _)| message.id.clone());
     match dice.choice(waiting.collect::<Vec<_>>()) {
-        Some(message) => Event::MessageUnqueued { message },
+        Some(message) if dice.bool() => Event::MessageUnqueued { message },
+        Some(message) => Event::MessageMoved { message, before: None },
         None => speech(bench, dice),
     }
 }

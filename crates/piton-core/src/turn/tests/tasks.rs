@@ -114,7 +114,7 @@ fn used(tokens: u64) -> Outcome {
     let usage = Usage { input_tokens: tokens, ..Usage::default() };
     let at_most = Bound { tokens, cost_micros: None };
     let session = SessionId::from("ses_of_c1_0");
-    let delegated = Delegated { session, usage, cost_micros: None, unpriced_calls: 1, at_most };
+    let delegated = Delegated { session, usage, cost_micros: None, unpriced_calls: 1, steps: 0, at_most };
     Outcome { delegated: Some(Box::new(delegated)), ..Outcome::ok("found") }
 }
 

@@ -284,6 +284,7 @@ fn eventful_session() -> Vec<Event> {
                     usage,
                     cost_micros: Some(11),
                     unpriced_calls: 2,
+                    steps: 3,
                     at_most: Bound::default(),
                 })),
                 ..Outcome::ok("text").titled("read a").with(json!({ "lines": 3 }))
