@@ -148,7 +148,8 @@ fn parse(line: &[u8]) -> Result<Request, String> {
             }
             Some("control_request") if value["request"]["subtype"] == "interrupt" => Request::Cancel {},
             _ => {
-                let words = "prompt, answer, cancel, unqueue, move, pause, continue, compact, plan, rewind, rename, revoke, shell, background, fork, look";
+                let words = "prompt, go_on, answer, cancel, unqueue, move, pause, continue, compact, plan, rewind, rename, revoke, \
+                             configure, shell, type, background, fork, look";
                 return Err(format!("it has neither `do` ({words}) nor the `type` user"));
             }
         }

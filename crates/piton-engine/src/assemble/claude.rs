@@ -42,7 +42,13 @@ struct Permissions {
 }
 
 /// Adds them to the rules of a session. A file that makes no sense is named.
-pub(super) fn add_to(rules: &mut Rules, config: &Config, machine: &Machine, workspace: &Path, notices: &mut Vec<Notice>) {
+pub(super) fn add_to(
+    rules: &mut Rules,
+    config: &Config,
+    machine: &Machine,
+    workspace: &Path,
+    notices: &mut Vec<Notice>,
+) {
     if config.claude.permissions == Some(false) {
         return;
     }

@@ -22,7 +22,13 @@ use std::path::{Path, PathBuf};
 const MOST_NAMED: usize = 5;
 
 /// Adds them to the rules of a session, before what the configuration says: among equals the last counts.
-pub(super) fn add_to(rules: &mut Rules, config: &Config, machine: &Machine, workspace: &Path, notices: &mut Vec<Notice>) {
+pub(super) fn add_to(
+    rules: &mut Rules,
+    config: &Config,
+    machine: &Machine,
+    workspace: &Path,
+    notices: &mut Vec<Notice>,
+) {
     if config.opencode.permissions != Some(true) {
         return;
     }
