@@ -11,6 +11,10 @@ use std::path::Path;
 const MOST_LINES: usize = 70;
 /// Functions that are longer, with the most lines they may have: a ratchet, it only goes down.
 const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[("crates/piton-core/src/turn.rs", "step", 90)];
+/// Fields that a struct of the driver may have: one with more hides a second machine.
+const MOST_FIELDS: usize = 12;
+/// Where such structs are.
+const DRIVER: &str = "crates/piton-engine/src/driver";
 /// Which crates of ours a crate may use: only such as stand above it here, so that there is no circle of crates.
 const LAYERS: &[(&str, &[&str])] = &[
     ("piton-shell", &[]),
@@ -59,6 +63,7 @@ pub(crate) fn tidy() -> anyhow::Result<()> {
         module_doc(&name, &text, &mut faults);
         function_length(&name, &text, &mut faults);
         core_wall(&name, &text, &mut faults);
+        field_count(&name, &text, &mut faults);
     }
     links::check(&mut faults)?;
     for check in [crate::rows::check, crate::mutants::check] {
@@ -116,6 +121,26 @@ fn core_wall(name: &str, text: &str, faults: &mut Vec<String>) {
     for (number, line) in code {
         for taboo in CORE_TABOOS.iter().filter(|taboo| line.contains(*taboo)) {
             faults.push(format!("{name}:{}: the core knows no {taboo}", number + 1));
+        }
+    }
+}
+
+fn field_count(name: &str, text: &str, faults: &mut Vec<String>) {
+    if !name.starts_with(DRIVER) {
+        return;
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    for (start, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("struct ") && line.ends_with('{')) {
+        let field = format!("{}    ", &line[..line.len() - line.trim_start().len()]);
+        let body = lines[start + 1..].iter().take_while(|line| line.is_empty() || line.starts_with(&field));
+        let is_field = |line: &&&str| {
+            let own = line.strip_prefix(&field).filter(|own| own.starts_with(|first: char| first.is_alphabetic()));
+            own.is_some_and(|own| own.contains(": "))
+        };
+        let fields = body.filter(is_field).count();
+        if fields > MOST_FIELDS {
+            let place = format!("{name}:{}", start + 1);
+            faults.push(format!("{place}: a struct of the driver has {fields} fields, and {MOST_FIELDS} are the most"));
         }
     }
 }

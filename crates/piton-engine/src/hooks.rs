@@ -29,7 +29,7 @@ pub use check::{Check, ROUNDS as CHECK_ROUNDS, TIMEOUT as CHECK_TIMEOUT};
 pub use command::CommandHook;
 pub(crate) use command::Guard;
 pub use handler::{Handler, Matcher};
-pub(crate) use runner::{Gated, Hooks, Ran, WatchedEvent};
+pub(crate) use runner::{Gated, Hooks, Ran, Suspicions, WatchedEvent};
 pub use schema::{OutputSchema, SchemaError};
 pub use settings::{HookTable, ReadHooks, SettingsError};
 

@@ -321,6 +321,10 @@ impl<F: Fn(&str) -> Act + Send + Sync> Hook for One<F> {
         self.rounds
     }
 
+    async fn on_text_delta(&self, _: &HookContext, text: &str) -> HookResult {
+        misbehave((self.act)(text)).await
+    }
+
     async fn on_prompt(&self, _: &HookContext, text: &str) -> HookResult<PromptChange> {
         match (self.act)(text) {
             Act::Prompt(change) => Ok(change),
@@ -474,6 +478,18 @@ async fn a_required_hook_that_fails_ends_the_turn_before_anything_acts() {
         assert!(!home.workspace.path().join("never.txt").exists());
         session.close().await;
     }
+}
+
+#[tokio::test]
+async fn a_required_hook_that_only_watches_ends_the_turn_too() {
+    let home = home();
+    let model = Scripted::new(vec![says("done")]);
+    let hook = One { required: true, ..at("auditor", HookPoint::TextDelta, |_: &str| Act::Fail) };
+    let session = home.create(settings(&model, vec![Arc::new(hook)])).await;
+    let report = session.prompt("go").await.unwrap();
+    assert_eq!(report.end, TurnEnd::HookStopped, "{report:?}");
+    assert!(report.detail.as_deref().unwrap().contains("the linter is not installed"), "{report:?}");
+    session.close().await;
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Commands in the background: started, read, ended, and gone with their session, however that ends.
 
 use crate::stage::{Ran, Stage, is_alive, kill, until};
+use crate::steer::Talk;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -315,6 +316,41 @@ fn an_end_that_the_model_wants_to_be_told_of_wakes_a_session_that_stays_open_and
     let ran = stage.run(&["build it"]).expect_code(0);
     assert_eq!(ran.all("turn_ended").len(), 1, "who waits for one answer gets one");
     ran.expect_said(&["background command c1_0 ended with the session"]);
+}
+
+#[test]
+fn an_end_in_the_middle_of_an_undo_wakes_the_model_when_it_is_done() {
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "bash", "args": {
+            "command": "until [ -e go ]; do sleep 0.02; done; echo built", "background": true, "notify": true,
+        }}]},
+        {"text": "waiting"},
+        tool("write", json!({"path": "made", "content": "x"})),
+        {"text": "made"},
+        {"text": "it is built", "repeat": true},
+    ]));
+    let mut talk = Talk::new(&stage, &["build it"]);
+    until("the first turn is over", || talk.count("turn_ended") == 1);
+    talk.say(r#"{"do":"prompt","text":"make it"}"#);
+    until("the second turn is over", || talk.count("turn_ended") == 2);
+    talk.say(r#"{"do":"plan","direction":"undo","turns":1,"scope":"both"}"#);
+    until("it is planned", || talk.count("planned") == 1);
+    let planned = talk.lines().into_iter().find(|line| line["type"] == "planned").unwrap();
+    // Whoever compares files with snapshots waits for this.
+    let mut stores = std::fs::read_dir(stage.home.path().join("data/snapshots")).unwrap();
+    let held = std::fs::File::open(stores.next().unwrap().unwrap().path().join("lock")).unwrap();
+    held.lock().unwrap();
+    talk.say(json!({"do": "rewind", "rewind": planned["rewind"]}));
+    stage.workspace.write("go", "");
+    until("the command is over", || ended(&stage).len() == 1);
+    assert_eq!(talk.count("turn_started"), 2, "no turn begins under an undo");
+    drop(held);
+    until("the model is told", || talk.count("turn_ended") == 3);
+    assert!(!stage.workspace.has("made"));
+    let kinds: Vec<Value> = stage.journal().into_iter().map(|event| event["type"].clone()).collect();
+    let at = |kind: &str| kinds.iter().rposition(|of| of == kind).unwrap();
+    assert!(at("rewind_finished") < at("turn_started"), "{kinds:?}");
+    assert_eq!(talk.end(), 0);
 }
 
 #[test]

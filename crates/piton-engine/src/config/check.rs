@@ -5,6 +5,7 @@ use super::mistake::{KeyPath, Mistake};
 use super::{Config, FORMAT, is_preset_file, preset};
 use crate::history::default_tools;
 use crate::spelling::did_you_mean;
+use crate::tool_names::is_known;
 use piton_core::permission::{Action, Rule};
 use piton_core::policy::Policy;
 use piton_core::preset::{PRESETS, Preset};
@@ -322,20 +323,31 @@ fn seconds(ms: u64) -> f64 {
 /// Names that cover every tool of a kind.
 const OF_KINDS: [&str; 3] = ["Read", "Edit", "net"];
 
-/// Tools that a session has where it has what they are for.
-const OF_SESSIONS: [&str; 7] =
-    ["task", "task_output", "task_stop", "skill", server_tool::SEARCH, server_tool::CALL, server_tool::READ];
-
 /// What to say about a rule for a tool that Piton does not have: it may come from a server, and it may be misspelled.
 pub(super) fn unknown_tool(rule: &str) -> Option<String> {
     let rule = Rule::parse(rule, Action::Ask).ok()?;
     let name = rule.tool.as_str();
     let specs = default_tools().specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    let is_known = names.iter().any(|known| rule.names(known))
+    let is_ours = names.iter().any(|known| rule.names(known))
         || OF_KINDS.contains(&name)
-        || OF_SESSIONS.contains(&name)
-        || [server_tool::PREFIX, server_tool::SAMPLING].iter().any(|prefix| name.starts_with(prefix));
+        || is_known(name)
+        || name.starts_with(server_tool::SAMPLING);
     let meant = did_you_mean(name, names.iter().copied());
-    (!is_known).then(|| format!("Piton has no tool `{name}` of its own ({}){meant}", names.join(", ")))
+    (!is_ours).then(|| format!("Piton has no tool `{name}` of its own ({}){meant}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unknown_tool;
+
+    #[test]
+    fn a_rule_for_a_tool_that_a_session_may_have_is_no_mistake() {
+        for rule in
+            ["web_fetch", "web_search", "task(explore)", "exit_plan", "mcp__db__query", "Edit(src/**)", "bash(ls *)"]
+        {
+            assert_eq!(unknown_tool(rule), None, "{rule}");
+        }
+        assert!(unknown_tool("web_fetsch").unwrap().contains("Piton has no tool `web_fetsch`"));
+    }
 }

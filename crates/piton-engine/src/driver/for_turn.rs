@@ -1,7 +1,7 @@
 //! What a command asks of the turn that it starts alone: another model, effort or agent. Its settings take the place of the session's
 //! as the turn starts, or is gone on with, and these come back at its end.
 
-use super::Driver;
+use super::{Driver, Stage};
 use crate::jobs::{Step, opened_for, take_up};
 use crate::settings::{OpenedModels, Sampling};
 use piton_core::configure::Configure;
@@ -29,10 +29,11 @@ impl Driver {
         self.start_as_it_is(refused)
     }
 
-    /// Starts a turn only to stop it: nothing is opened for that.
+    /// Starts the turn that is due only to stop it: nothing is opened for that. When the session is left, its message waits for the
+    /// next process.
     pub(super) fn start_to_stop(&mut self) -> Option<Vec<Event>> {
-        if self.session.asked_of_next_turn().is_none() {
-            return self.take_up_missing();
+        if self.stage == Stage::Closing || !self.session.wanted().contains(&Job::StartTurn) {
+            return None;
         }
         match self.start_as_it_is(None) {
             Step::Record(events) => Some(events),

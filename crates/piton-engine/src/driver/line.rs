@@ -124,6 +124,11 @@ impl Line {
         self.waiting.iter().filter(|waiting| waiting.is_prompt()).count()
     }
 
+    /// Whether a rewind is wanted that is not done yet.
+    pub(super) fn rewinds(&self) -> bool {
+        self.waiting.iter().any(|waiting| matches!(waiting, Waiting::Rewind { .. }))
+    }
+
     /// Takes out the prompt of this id, or all prompts.
     pub(super) fn take_prompts(&mut self, id: Option<&MessageId>) -> Vec<Waiting> {
         let is_meant = |waiting: &Waiting| match waiting {

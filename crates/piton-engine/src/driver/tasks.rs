@@ -23,7 +23,9 @@ impl Driver {
         let is_subagent = self.session.parent().is_some_and(|parent| parent.call.is_some());
         let is_open = self.stage == Stage::Open && self.askers.stays() && !is_subagent;
         let is_at_rest = self.session.is_at_rest() && self.session.waiting().next().is_none();
-        if !is_open || !is_at_rest {
+        // A rewind has the session to itself, from its first look at the files on.
+        let is_rewinding = self.is_rewinding() || self.line.rewinds();
+        if !is_open || !is_at_rest || is_rewinding {
             return false;
         }
         // Each wakes once, whatever becomes of the turn.

@@ -55,7 +55,7 @@ struct Watched {
     stopped: Option<String>,
 }
 
-/// What of it has to be on record at once.
+/// What of it goes on record.
 pub(crate) struct Suspicions {
     pub(crate) runs: Vec<HookRun>,
     pub(crate) stopped: Option<String>,
@@ -466,9 +466,11 @@ impl Hooks {
         Some(Suspicions { runs, stopped: watched.stopped.take() })
     }
 
-    /// What hooks that watch have run since this was asked last.
-    pub(crate) fn watched(&self) -> Vec<HookRun> {
-        std::mem::take(&mut self.watched.lock().unwrap_or_else(PoisonError::into_inner).runs)
+    /// What hooks that watch have run since this was asked last, with what one of them stops the turn for.
+    pub(crate) fn watched(&self) -> Suspicions {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let Watched { runs, stopped } = std::mem::take(&mut *watched);
+        Suspicions { runs, stopped }
     }
 }
 

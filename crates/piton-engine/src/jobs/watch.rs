@@ -1,11 +1,11 @@
 //! Showing hooks that only watch what is durable, in order. They are waited for, so that none lags behind: while they look,
-//! nothing new is started. What they do changes nothing of the turn.
+//! nothing new is started. What they do changes nothing of the turn, unless a required one fails: that ends it.
 //!
 //! After a restart they do not see again what they missed. A cancel does not end it. A hook that panics is caught where hooks
 //! are run, and what went wrong with one is recorded.
 
 use super::{JobContext, Task};
-use crate::hooks::{Gated, HookContext, WatchedEvent};
+use crate::hooks::{Gated, HookContext, Suspicions, WatchedEvent};
 use piton_core::event::Event;
 use piton_core::hook::HookPoint;
 use std::sync::Arc;
@@ -39,5 +39,6 @@ pub(crate) async fn goodbye(cx: &JobContext<'_>) {
 
 /// What hooks that watch took of the step that is over.
 pub(crate) fn watched(cx: &JobContext<'_>) -> Option<Event> {
-    cx.ran(Gated { runs: cx.services.hooks.watched(), ..Gated::new(HookPoint::Step) })
+    let Suspicions { runs, stopped } = cx.services.hooks.watched();
+    cx.ran(Gated { runs, stopped, ..Gated::new(HookPoint::Step) })
 }
