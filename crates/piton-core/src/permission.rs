@@ -147,6 +147,22 @@ pub struct Judgement {
     pub parts: Vec<PartJudged>,
 }
 
+/// The depth of the deepest of these folders in which the path lies, or may lie where it is a pattern; 0 if none is.
+fn depth(path: &str, folders: &[String]) -> usize {
+    let is_pattern = path.contains(['*', '?', '[']);
+    deepest(folders, |folder| Path::new(path).starts_with(folder) || is_pattern && pattern::may_lie_at(path, folder))
+}
+
+/// The same for those in which all lies that the path stands for.
+fn sure_depth(path: &str, folders: &[String]) -> usize {
+    deepest(folders, |folder| Path::new(path).starts_with(folder))
+}
+
+fn deepest(folders: &[String], holds: impl Fn(&str) -> bool) -> usize {
+    let held = folders.iter().filter(|folder| holds(folder));
+    held.map(|folder| Path::new(folder).components().count()).max().unwrap_or_default()
+}
+
 impl Judgement {
     /// The same of a call that a person makes: it is what they want, and no rule was asked for it.
     #[must_use]
@@ -281,14 +297,6 @@ impl From<Want> for Action {
 
 impl Class {
     fn of(ask: &Ask<'_>, access: &Access) -> Self {
-        // The depth of the deepest of these folders that contains the path, or may contain it; 0 if none does.
-        let depth = |path: &str, roots: &[String]| {
-            let holds = |root: &String| {
-                Path::new(path).starts_with(root) || path.contains(['*', '?', '[']) && pattern::may_lie_at(path, root)
-            };
-            let depth = |root: &String| holds(root).then(|| Path::new(root).components().count());
-            roots.iter().filter_map(depth).max().unwrap_or_default()
-        };
         let Reach { read, never, .. } = ask.reach;
         match access {
             // The kernel keeps a confined command in the sandbox, where another file may have that name, and Piton's own
@@ -316,12 +324,12 @@ impl Class {
                     Self::Other
                 }
             }
-            Access::Read(path) if depth(path, never) > depth(path, read) => Self::Never,
+            Access::Read(path) if depth(path, never) > sure_depth(path, read) => Self::Never,
             Access::Write(path) if depth(path, never) > 0 => Self::Never,
             // `rm -rf ~/.config`, `tar xf x -C ~`: they lie in it.
             Access::Write(path) if never.iter().any(|kept| Path::new(kept).starts_with(path)) => Self::Protected,
             Access::Read(path) => {
-                let is_known = read.is_empty() || depth(path, read) > 0 || ask.is_below_workspace(path);
+                let is_known = read.is_empty() || sure_depth(path, read) > 0 || ask.is_below_workspace(path);
                 if is_known { Self::Free } else { Self::ReadElsewhere }
             }
             // Where reads are held to something, writes are.

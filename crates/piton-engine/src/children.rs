@@ -191,7 +191,9 @@ impl Nursery for Children {
         let mut outcome = self.come_to(order, stop, output).await;
         let records = self.sessions.records(&order.child).await;
         outcome.delegated = used(&records, order);
-        if let Some(kept) = left_behind(self.isolated(order, &records)).await {
+        // One whose journal could not be written goes on in the next process, in its worktree.
+        let worktree = self.isolated(order, &records).filter(|_| !State::fold(&records).is_in_turn());
+        if let Some(kept) = left_behind(worktree).await {
             outcome.text.push_str(&kept.words());
             if let Some(facts) = outcome.metadata.as_object_mut() {
                 let Kept { path, branch, files } = kept;

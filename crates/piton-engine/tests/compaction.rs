@@ -600,7 +600,7 @@ async fn who_stops_a_compaction_between_turns_is_told_that_nothing_else_runs() {
         line.ask(&client::Request::Cancel {}).await.unwrap();
         loop {
             match line.next().await.expect("an answer") {
-                Incoming::Reply(client::Reply::Hello { .. }) | Incoming::Published(_) => {}
+                Incoming::Reply(client::Reply::Hello { .. }) | Incoming::Published(_) | Incoming::Child(..) => {}
                 Incoming::Reply(reply) => return reply,
             }
         }

@@ -361,6 +361,9 @@ fn keys_and_pitons_own_files_are_for_no_call() {
     assert_eq!(of(&all, Access::Read("/home/me/.ssh/id".into())), Action::Deny);
     assert_eq!(of(&all, Access::Write("/home/me/piton/sessions/s/journal".into())), Action::Deny);
     assert_eq!(of(&all, Access::Read("/home/me/piton/sessions/s/calls/c.out".into())), Action::Allow);
+    // Of what a pattern stands for only a part is to be read.
+    assert_eq!(of(&all, Access::Read("/home/me/piton/s*/s/calls/c.out".into())), Action::Deny);
+    assert_eq!(of(&all, Access::Read("/home/me/piton/sessions/s/calls/*.out".into())), Action::Allow);
     // Folders that hold them: no rule allows that, and a person is asked each time.
     for above in ["/home/me", "/home", "/"] {
         assert_eq!(of(&all, Access::Write(above.into())), Action::Ask, "{above}");

@@ -2,14 +2,11 @@
 //! nothing better is recorded.
 
 use super::block::{CallBlock, CallStage, Caller};
-use super::written::Written;
+use super::written::{PATHS, Written, named};
 use crate::call::{Access, CallInput, CallKind, Outcome, Planned, Status};
 use crate::ids::CallId;
 use crate::message::ToolCall;
 use serde_json::Value;
-
-/// The fields that name a file, in the spellings of models.
-const PATHS: [&str; 4] = ["path", "filePath", "file_path", "file"];
 
 impl CallBlock {
     /// A call as the model made it.
@@ -83,12 +80,6 @@ impl CallBlock {
 fn about(input: &CallInput) -> String {
     let CallInput::Json(input) = input else { return "(broken arguments)".to_owned() };
     named(input).map_or_else(|| input.to_string(), str::to_owned)
-}
-
-/// The command, the path or the pattern of an input, if it has one.
-pub(super) fn named(input: &Value) -> Option<&str> {
-    let telling = ["command"].into_iter().chain(PATHS).chain(["pattern"]);
-    telling.filter_map(|name| input.get(name)?.as_str()).next()
 }
 
 fn kind(tool: &str) -> CallKind {

@@ -7,6 +7,8 @@ use serde_json::Value;
 /// Bytes of arguments that are read while they arrive. Of longer ones the end is shown as it comes.
 const MOST_READ: usize = 256 << 10;
 
+/// The fields that name a file, in the spellings of models.
+pub(super) const PATHS: [&str; 4] = ["path", "filePath", "file_path", "file"];
 /// The fields of a change that are taken away and put there, in the spellings of models.
 const OLD: [&str; 5] = ["old_string", "oldString", "old", "old_text", "oldText"];
 const NEW: [&str; 6] = ["new_string", "newString", "new", "new_text", "newText", "content"];
@@ -25,7 +27,7 @@ impl Written {
     /// What these arguments of a call of this kind say so far; `None` where they cannot be understood yet.
     pub(super) fn of(kind: CallKind, raw: &str) -> Option<Self> {
         let value = so_far(raw)?;
-        let about = super::call::named(&value).unwrap_or_default().to_owned();
+        let about = named(&value).unwrap_or_default().to_owned();
         let mut diff = Vec::new();
         if kind == CallKind::Edit {
             changes(&value, &mut diff);
@@ -34,6 +36,12 @@ impl Written {
         }
         Some(Self { about, diff })
     }
+}
+
+/// The command, the path or the pattern of an input, if it has one.
+pub(super) fn named(input: &Value) -> Option<&str> {
+    let telling = ["command"].into_iter().chain(PATHS).chain(["pattern"]);
+    telling.filter_map(|name| input.get(name)?.as_str()).next()
 }
 
 /// The lines that an object of fields takes away and puts there.
