@@ -248,12 +248,12 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
     told.map(Left::Over)
 }
 
+/// The terminal, what it wants, the script of the status line, and whether the screen is heard and not seen.
+type Started = (Terminal, UnboundedReceiver<Effect>, (Option<String>, bool));
+
 /// The face on the screen, what it wants, the script that prints its status line, and whether the screen is heard and not seen. What would
 /// be printed meanwhile is shown by it.
-fn face(
-    wanted: (bool, bool),
-    around: &Surroundings,
-) -> Result<(Terminal, UnboundedReceiver<Effect>, (Option<String>, bool))> {
+fn face(wanted: (bool, bool), around: &Surroundings) -> Result<Started> {
     let Looks { face, around, status, mistakes } = looks::looks(around, wanted);
     let is_heard = around.is_heard;
     let input = std::io::stdin().as_fd().try_clone_to_owned().context("cannot read the terminal")?;

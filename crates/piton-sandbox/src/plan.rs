@@ -390,9 +390,9 @@ impl Plan {
                 self.machine(folder, false);
                 let own = if identity.is_folder { Some(dot_git.clone()) } else { named_by(&dot_git) };
                 if identity.is_folder {
-                    self.outside(&dot_git, folder)
+                    self.outside(&dot_git, folder);
                 } else {
-                    self.git_file(&dot_git)
+                    self.git_file(&dot_git);
                 }
                 let index = own.unwrap_or_default().join("index");
                 for path in around::untracked_secrets(folder, workspace, &index) {

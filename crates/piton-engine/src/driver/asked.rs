@@ -340,7 +340,7 @@ impl Driver {
                     Ok(reply) => {
                         asker.tell(reply);
                         return if wants_end {
-                            asker.answer(asking.next().await)
+                            asker.answer(asking.next().await);
                         };
                     }
                     // It has ended meanwhile, or is not at work there.

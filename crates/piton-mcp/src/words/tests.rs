@@ -59,7 +59,8 @@ fn every_error_of_http_is_words() {
     let unexpected = |said: &'static str| move || StreamableHttpError::UnexpectedServerResponse(said.into());
     let status = |status: u16| move || StreamableHttpError::HttpStatus(HttpStatusError::new(status, None));
     let challenge = || "Bearer scope=\"x\"".to_owned();
-    let cases: Vec<(Box<dyn Fn() -> OverHttp>, &str)> = vec![
+    type Make = Box<dyn Fn() -> OverHttp>;
+    let cases: Vec<(Make, &str)> = vec![
         (Box::new(unexpected("HTTP 404 Not Found: <html>")), "is not where an MCP server listens (HTTP 404 Not Found)"),
         (Box::new(unexpected("HTTP 405 Method Not Allowed: ")), "\"type\": \"sse\""),
         (Box::new(unexpected("HTTP 307 Temporary Redirect: ")), "redirects (HTTP 307), which is not followed"),

@@ -455,9 +455,9 @@ fn entries(stage: &Stage) -> anyhow::Result<Vec<Row>> {
             let text =
                 format!("---\nname: entry-{number}\ndescription: Does the work of number {number}.\n---\nDo it.\n");
             match number % 3 {
-                0 => home.write(&format!("agents/entry-{number}.md"), text),
-                1 => home.write(&format!("skills/entry-{number}/SKILL.md"), text),
-                _ => home.write(&format!("commands/entry-{number}.md"), text.replace("name:", "argument-hint:")),
+                0 => home.write(format!("agents/entry-{number}.md"), text),
+                1 => home.write(format!("skills/entry-{number}/SKILL.md"), text),
+                _ => home.write(format!("commands/entry-{number}.md"), text.replace("name:", "argument-hint:")),
             }
         }
     };

@@ -45,7 +45,6 @@ fn check_looking(look: Look, heard: Vec<Heard>, written: &Expect) {
     written.assert_eq(&text);
 }
 
-#[expect(clippy::large_enum_variant, reason = "a handful of them in a test")]
 enum Heard {
     Event(Event),
     Live(Live),
