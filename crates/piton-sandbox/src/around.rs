@@ -67,9 +67,10 @@ impl Index {
     /// `None` where it cannot be told which names are in it. A repository without one tracks nothing.
     fn read(path: &Path) -> Option<Self> {
         let mut bytes = Vec::new();
-        match fs::File::open(path) {
-            Ok(file) if file.metadata().ok()?.len() <= MOST_INDEX_BYTES => {
-                file.take(MOST_INDEX_BYTES).read_to_end(&mut bytes).ok()?;
+        match fs::symlink_metadata(path) {
+            // A pipe in its place would never end.
+            Ok(meta) if meta.is_file() && meta.len() <= MOST_INDEX_BYTES => {
+                fs::File::open(path).ok()?.take(MOST_INDEX_BYTES).read_to_end(&mut bytes).ok()?;
             }
             Ok(_) => return None,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(Self(bytes)),
@@ -145,5 +146,11 @@ mod tests {
         assert_eq!(found(b"DIRC\0\0\0\x02\0\0\0\x01..."), Vec::<String>::new(), "some names are elsewhere");
         fs::remove_file(&index).unwrap();
         assert_eq!(untracked_secrets(root, &root.join("own"), &index).len(), 5, "nothing is tracked yet");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &index, rustix::fs::Mode::RWXU).unwrap();
+        assert_eq!(
+            untracked_secrets(root, &root.join("own"), &index),
+            Vec::<PathBuf>::new(),
+            "nobody waits for a pipe"
+        );
     }
 }

@@ -44,6 +44,8 @@ const OF_NODE: &str = "\
     --stack-trace-limit= --dns-result-order=";
 /// Options for compilers that load and run nothing, or their beginnings.
 const OF_COMPILERS: &str = "-O -g -W -D -I -U -std= -m -pthread -pipe -ansi -pedantic -w -l";
+/// Of these the ones that do: what they hand on may name a plugin or a file to write.
+const ACTING_FOR_COMPILERS: &str = "-Wl, -Wa, -Wp, -wrapper -mllvm -load -gsplit-dwarf";
 /// Options for Rust's compiler that do.
 const ACTING_FOR_RUST: &str =
     "link plugin backend llvm-args sysroot extern emit out-dir save-temps profile -Z -L -l -o @";
@@ -82,7 +84,7 @@ pub(crate) fn disarms(name: &str, value: &str) -> bool {
         "SHELL" => has(SHELLS, value),
         "NODE_OPTIONS" => words().all(|word| begins(OF_NODE, word)),
         "CFLAGS" | "CXXFLAGS" | "CPPFLAGS" | "LDFLAGS" => {
-            words().all(|word| begins(OF_COMPILERS, word) && !word.starts_with("-Wl,") && !word.starts_with("-wr"))
+            words().all(|word| begins(OF_COMPILERS, word) && !begins(ACTING_FOR_COMPILERS, word))
         }
         "RUSTFLAGS" | "RUSTDOCFLAGS" | "CARGO_ENCODED_RUSTFLAGS" | "CARGO_BUILD_RUSTFLAGS" => {
             !ACTING_FOR_RUST.split_whitespace().any(|acting| value.contains(acting))

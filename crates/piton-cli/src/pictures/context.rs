@@ -221,7 +221,10 @@ impl ContextTable {
             format!("{}{:>9} {:>3} %\n", name(sign, of), view::thousands(tokens), tokens * 100 / self.window)
         };
         self.shares().for_each(|(sign, _, name, tokens)| text.push_str(&row(sign, name, tokens)));
-        text.push_str(&row('·', "free", self.free()));
+        // Of a window that nobody knows nothing can be said to be free.
+        if self.known.is_some() {
+            text.push_str(&row('·', "free", self.free()));
+        }
         if self.kept_free > 0 {
             text.push_str(&row('×', "kept free to compact", self.kept_free));
         }
@@ -266,7 +269,7 @@ impl ContextTable {
         let category = |name: &str, kind: &str, tokens: u64| json!({"name": name, "kind": kind, "tokens": tokens});
         let mut categories: Vec<Value> =
             self.shares().map(|(_, word, _, tokens)| category(word, "used", tokens)).collect();
-        categories.push(category("free", "free", self.free()));
+        categories.extend(self.known.map(|_| category("free", "free", self.free())));
         categories.push(category("kept_free", "reserved", self.kept_free));
         categories.push(category("servers_deferred", "deferred", self.deferred));
         categories.push(category("pruned", "pruned", self.pruned));
@@ -305,6 +308,16 @@ fn given(records: &[Record]) -> (u64, u64) {
 mod tests {
     use super::*;
     use piton_core::event::Given;
+
+    #[test]
+    fn of_a_window_that_nobody_knows_nothing_is_said_to_be_free() {
+        let said = |window| {
+            let table = ContextTable::of(&[], "fake/model", window, None);
+            let is_in_json = table.json()["categories"].to_string().contains("\"free\",\"kind\":\"free\"");
+            (table.words(Look::Plain).contains(" free "), is_in_json)
+        };
+        assert_eq!((said(Some(1_000)), said(None)), ((true, true), (false, false)));
+    }
 
     #[test]
     fn each_tool_belongs_to_what_it_is_there_for() {

@@ -73,7 +73,7 @@ impl Wishes {
         self.flags.iter().any(sets_effort)
     }
 
-    /// Whether a flag says how much chance there is in the answers of the session's models.
+    /// Whether a flag sets the sampling temperature of the session's models.
     pub(super) fn say_temperature(&self) -> bool {
         let key = ["answers", "temperature"];
         let is_said = |flag: &Flag| matches!(flag, Flag::Key { key: said, .. } if *said == key);
