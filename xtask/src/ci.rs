@@ -19,8 +19,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("the lints", || cargo(CLIPPY)),
     // The tests start the real binary.
     ("what the tests need of the system", needs),
-    ("everything builds", || cargo(&["build", "--workspace", "--bins", "--examples"])),
-    ("the tests build", || cargo(&["test", "--workspace", "--no-run"])),
+    // Programs, examples and tests at once: two calls of cargo would each wait for their own longest crate.
+    ("everything builds", || cargo(&["build", "--workspace", "--all-targets"])),
     ("the tests, and what docs/dev/audit says of them", tests),
     ("the examples", examples),
     ("packages, installed", || dist::dist(&["--check"])),
