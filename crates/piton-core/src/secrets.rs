@@ -196,10 +196,15 @@ impl Secrets {
                     best = Some(span);
                 }
             };
-            self.known.at(text, at, depth).into_iter().for_each(|known| offer(self.of_known(text, &known)));
-            if depth == Depth::Everything {
-                let given_away = shaped(text, at).into_iter().chain(assigned(text, at));
-                given_away.filter(|span| !self.is_own(&span.value)).for_each(&mut offer);
+            if let Some(known) = self.known.at(text, at, depth) {
+                offer(self.of_known(text, &known));
+            }
+            if depth == Depth::Everything && self.known.windows().may_be_anchor(text, at) {
+                for given_away in [shaped, assigned] {
+                    if let Some(span) = given_away(text, at).filter(|span| !self.is_own(&span.value)) {
+                        offer(span);
+                    }
+                }
             }
             let Some(found) = best.filter(|found| !placeholder::is_within(text, found.start, found.end)) else {
                 return;

@@ -55,6 +55,11 @@ impl Beginning {
 
 /// Opens a regular file, through links.
 pub fn open(path: &Path) -> io::Result<File> {
+    Ok(open_sized(path)?.0)
+}
+
+/// The same with its size.
+fn open_sized(path: &Path) -> io::Result<(File, u64)> {
     // Opening a device may already do something, so that it is looked at first.
     check(&fs::metadata(path)?)?;
     opened(path, OFlags::empty())
@@ -62,7 +67,8 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// The first `most` bytes of a file.
 pub fn beginning(path: &Path, most: usize) -> io::Result<Beginning> {
-    read(open(path)?, most)
+    let (file, size) = open_sized(path)?;
+    Beginning::read(file, size, most)
 }
 
 /// All of a file, which is an error where it has more than `most` bytes.
@@ -91,17 +97,19 @@ pub fn text_of(content: impl io::Read, most: usize) -> io::Result<String> {
 /// All of a file that is no link itself.
 pub fn whole_unlinked(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     check(&fs::symlink_metadata(path)?)?;
-    all_of(read(opened(path, OFlags::NOFOLLOW)?, most)?, most)
+    let (file, size) = opened(path, OFlags::NOFOLLOW)?;
+    all_of(Beginning::read(file, size, most)?, most)
 }
 
-fn opened(path: &Path, more: OFlags) -> io::Result<File> {
+fn opened(path: &Path, more: OFlags) -> io::Result<(File, u64)> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | more;
     let file = File::from(open_raw(path, flags, Mode::empty())?);
-    check(&file.metadata()?)?;
+    let meta = file.metadata()?;
+    check(&meta)?;
     if is_of_the_kernel(&file) {
         return Err(io::Error::other("it is a file of the kernel, which only a command can read"));
     }
-    Ok(file)
+    Ok((file, meta.len()))
 }
 
 fn check(meta: &Metadata) -> io::Result<()> {
@@ -131,11 +139,6 @@ fn is_of_the_kernel(file: &File) -> bool {
     ];
     // The type of the field differs between machines; the magic numbers have 32 bits everywhere.
     fstatfs(file).is_ok_and(|found| KERNEL.contains(&(found.f_type as u32)))
-}
-
-fn read(file: File, most: usize) -> io::Result<Beginning> {
-    let size = file.metadata()?.len();
-    Beginning::read(file, size, most)
 }
 
 fn all_of(beginning: Beginning, most: usize) -> io::Result<Vec<u8>> {

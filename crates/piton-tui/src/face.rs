@@ -279,6 +279,8 @@ struct Menu {
     needle: String,
     /// Whether the person wants none until something else is typed.
     is_closed: bool,
+    /// Whether what is behind an `@` has yet to be looked for: once for all keys that came together.
+    is_stale: bool,
 }
 
 /// Everything the face shows.
@@ -436,7 +438,7 @@ impl Face {
     pub fn moves(&self) -> bool {
         let is_appearing = |asked: &Asked| !self.has_page() && !asked.is_ready(self.now_ms);
         let has_agents = self.tasks.subagents_at_work().next().is_some();
-        self.is_busy() || has_agents || self.is_looking() || self.asked().is_some_and(is_appearing)
+        self.is_busy() || has_agents || self.asked().is_some_and(is_appearing)
     }
 
     /// Whether a page has the whole screen.
@@ -512,7 +514,6 @@ impl Face {
             Input::Status(lines) => self.status_lines = lines,
             Input::Tick => {
                 self.spins += 1;
-                self.look_behind_at();
             }
         }
         Vec::new()

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 /// So many files and folders are found; what comes behind is left out.
 pub const MOST_FILES: usize = 500_000;
-/// How long one call of a search works. With the frame that is drawn it stays below what a person notices.
-const SLICE: Duration = Duration::from_millis(15);
+/// How long one call of a search works. A key that comes meanwhile waits for it.
+const SLICE: Duration = Duration::from_millis(5);
 /// How long one call takes over what the walk has found.
-const TAKING: Duration = Duration::from_millis(5);
+const TAKING: Duration = Duration::from_millis(3);
 /// Names between two looks at the clock.
 const NAMES_A_LOOK: usize = 128;
 /// A search hands back no more.

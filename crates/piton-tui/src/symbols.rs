@@ -26,7 +26,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// What is not found by then is not.
 const MOST_TIME: Duration = Duration::from_secs(20);
 /// How long one call of a search works.
-const SLICE: Duration = Duration::from_millis(5);
+const SLICE: Duration = Duration::from_millis(2);
 /// Names between two looks at the clock.
 const NAMES_A_LOOK: usize = 256;
 

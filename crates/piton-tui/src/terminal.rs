@@ -307,12 +307,15 @@ impl Screen {
 
     fn run(&mut self, inbox: &Receiver<Message>, untaken: &AtomicUsize, act: &dyn Fn(Effect)) {
         let mut drawn = Instant::now();
+        let mut ticked = drawn;
         let mut is_dirty = false;
         let mut is_urgent = false;
         while !self.is_broken {
             let message = if is_urgent {
                 inbox.try_recv().map_err(|_| RecvTimeoutError::Timeout)
             } else if is_dirty {
+                inbox.recv_timeout(FRAME.saturating_sub(drawn.elapsed()))
+            } else if self.face.is_looking() {
                 inbox.recv_timeout(FRAME.saturating_sub(drawn.elapsed()))
             } else if self.face.moves() {
                 inbox.recv_timeout(TICK.saturating_sub(drawn.elapsed()))
@@ -334,8 +337,9 @@ impl Screen {
                     is_dirty = true;
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    if !is_dirty {
+                    if !is_dirty && ticked.elapsed() >= TICK {
                         self.take(Input::Tick, act);
+                        ticked = Instant::now();
                     }
                     self.draw();
                     (drawn, is_dirty, is_urgent) = (Instant::now(), false, false);

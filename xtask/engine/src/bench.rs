@@ -12,7 +12,7 @@ mod measures;
 mod page;
 mod play;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use measures::{Measure, Row, Stage};
 use std::path::Path;
 
@@ -53,9 +53,10 @@ pub(crate) fn bench(words: &[&str]) -> anyhow::Result<()> {
         println!("Before: profile {}; now: profile {}\n\n{ratios}", before.profile(), stage.profile());
         return Ok(());
     }
-    let rows = wanted.measure(&stage)?;
-    if !wanted.names.is_empty() {
+    let (rows, failed) = wanted.measure_each(&stage);
+    if !wanted.names.is_empty() || !failed.is_empty() {
         println!("Profile: {}\n\n{}", stage.profile(), page::table(&rows));
+        ensure!(failed.is_empty(), "{}", failed.join("\n"));
         return Ok(());
     }
     let date = wanted.date.map_or_else(machine::today, |date| Ok(date.to_owned()))?;
@@ -83,13 +84,23 @@ impl<'w> Wanted<'w> {
         Ok(wanted)
     }
 
-    fn measure(&self, stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    /// All rows, and what failed: an hour of other rows is not lost for it.
+    fn measure_each(&self, stage: &Stage) -> (Vec<Row>, Vec<String>) {
         let is_wanted = |name: &str| self.names.is_empty() || self.names.contains(&name);
-        let mut rows = Vec::new();
+        let (mut rows, mut failed) = (Vec::new(), Vec::new());
         for (name, measure) in measures().filter(|(name, _)| is_wanted(name)) {
             eprintln!("measuring {name}");
-            rows.extend(measure(stage).with_context(|| format!("cannot measure {name}"))?);
+            match measure(stage) {
+                Ok(measured) => rows.extend(measured),
+                Err(error) => failed.push(format!("cannot measure {name}: {error:#}")),
+            }
         }
+        (rows, failed)
+    }
+
+    fn measure(&self, stage: &Stage) -> anyhow::Result<Vec<Row>> {
+        let (rows, failed) = self.measure_each(stage);
+        ensure!(failed.is_empty(), "{}", failed.join("\n"));
         Ok(rows)
     }
 

@@ -5,7 +5,7 @@ use super::classify::{is_dummy, is_place, is_strong};
 use super::names::{is_password_name, is_secret_name};
 
 /// Pieces of such names, of three or more letters.
-const ANCHORS: [&[u8]; 16] = [
+const ANCHORS: [&[u8; 4]; 16] = [
     b"pass", b"secr", b"toke", b"apik", b"api_", b"api-", b"_key", b"-key", b"sske", b"teke", b"ntke", b"onke",
     b"cred", b"pwd=", b"pwd:", b"pwd\"",
 ];
@@ -16,7 +16,7 @@ const NAME_BYTES: usize = 64;
 const VALUE_BYTES: usize = 4_096;
 
 pub(super) fn anchors() -> impl Iterator<Item = &'static [u8]> {
-    ANCHORS.into_iter()
+    ANCHORS.into_iter().map(<[u8; 4]>::as_slice)
 }
 
 /// How a value stands there.
@@ -29,13 +29,15 @@ enum Written {
 
 /// The secret that is assigned to the name around this position.
 pub(super) fn assigned(text: &[u8], at: usize) -> Option<Span> {
-    let lowered = text.get(at..at + 4)?;
-    ANCHORS.iter().find(|anchor| lowered.eq_ignore_ascii_case(anchor))?;
+    if !is_anchor(text, at) {
+        return None;
+    }
     let (name, behind) = name_around(text, at)?;
+    // Most such words are assigned nothing; to look at their names would take longer.
+    let (start, how) = value_start(text, at, behind)?;
     if !is_secret_name(name) {
         return None;
     }
-    let (start, how) = value_start(text, at, behind)?;
     let end = value_end(text, start, &how);
     let value = &text[start..end];
     if !is_secret(name, value, &how, &text[end..]) {
@@ -45,10 +47,16 @@ pub(super) fn assigned(text: &[u8], at: usize) -> Option<Span> {
     Some(Span { start, end, name: name.to_owned(), value: value.to_vec(), is_new: true, is_open })
 }
 
+/// Whether a piece of such a name stands here, in any case.
+fn is_anchor(text: &[u8], at: usize) -> bool {
+    let Some(&[a, b, c, d]) = text.get(at..at + 4) else { return false };
+    let lowered = [a, b, c, d].map(|byte| byte.to_ascii_lowercase());
+    ANCHORS.iter().any(|anchor| lowered == **anchor)
+}
+
 /// From where on the end of a text may be an assignment whose value comes with the next piece.
 pub(super) fn is_unfinished(text: &[u8], at: usize) -> bool {
-    let Some(lowered) = text.get(at..at + 4) else { return false };
-    if !ANCHORS.iter().any(|anchor| lowered.eq_ignore_ascii_case(anchor)) {
+    if !is_anchor(text, at) {
         return false;
     }
     let Some((_, behind)) = name_around(text, at) else { return false };
@@ -146,7 +154,11 @@ fn is_escaped_quote(text: &[u8], start: usize) -> bool {
 fn is_secret(name: &str, value: &[u8], how: &Written, behind: &[u8]) -> bool {
     const LEAST: usize = 6;
     let Ok(text) = std::str::from_utf8(value) else { return false };
-    if text.len() < LEAST || is_dummy(value) || is_place(text) {
+    if text.len() < LEAST
+        || (matches!(how, Written::Bare) && is_code(text, behind))
+        || is_dummy(value)
+        || is_place(text)
+    {
         return false;
     }
     let is_variable = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
@@ -159,7 +171,6 @@ fn is_secret(name: &str, value: &[u8], how: &Written, behind: &[u8]) -> bool {
             has_digit || is_strong(text) || (is_variable || !starts_like_title(text)) && is_word(text)
         }
         Written::Quoted => (has_digit && has_letter && text.len() >= 8) || is_strong(text),
-        Written::Bare if is_code(text, behind) => false,
         Written::Bare if is_variable => !text.contains("::"),
         Written::Bare | Written::Spaced => {
             (has_digit && has_letter && text.len() >= 8 && !is_code(text, behind))
@@ -188,10 +199,9 @@ fn is_code(text: &str, behind: &[u8]) -> bool {
         part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    let is_dotted = parts().count() > 1 && parts().all(is_identifier) && parts().all(|part| part.len() < 24);
-    let has_code = ["::", "->", "[", "]", "{", "}", "??"].iter().any(|sign| text.contains(sign))
-        && !text.contains(['#', '%', '^']);
+    let is_dotted = || parts().count() > 1 && parts().all(is_identifier) && parts().all(|part| part.len() < 24);
+    let has_code = || text.contains(['[', ']', '{', '}']) || ["::", "->", "??"].iter().any(|sign| text.contains(sign));
     let is_generic = behind.starts_with(b"<") && !behind.starts_with(b"</");
     let is_called = behind.starts_with(b"(") || is_generic || text.starts_with(['&', '*', '!', '?']);
-    is_dotted || is_called || has_code
+    is_called || is_dotted() || (has_code() && !text.contains(['#', '%', '^']))
 }

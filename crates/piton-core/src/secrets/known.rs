@@ -71,8 +71,11 @@ impl Known {
     /// The longest known value that begins here, in any form. Of what the model writes a beginning is none (`depth`): else it
     /// could guess a value letter by letter, and see by what becomes of its words whether it is right.
     pub(super) fn at(&self, text: &[u8], at: usize, depth: Depth) -> Option<Match> {
-        let first = window_at(text, at)?;
-        let found = self.windows.entries(first).iter().filter_map(|entry| {
+        let entries = self.windows.entries(window_at(text, at)?);
+        if entries.is_empty() {
+            return None;
+        }
+        let found = entries.iter().filter_map(|entry| {
             let (form, value) = &self.forms[*entry as usize];
             let at = start_of(form.kind, text, at);
             let end = match compare(form, text, at) {

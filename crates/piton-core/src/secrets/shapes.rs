@@ -44,7 +44,9 @@ fn token(text: &[u8], at: usize) -> Option<Span> {
         return None;
     }
     let rest = &text[at..];
-    let shape = by_first[usize::from(rest[0])].iter().find(|shape| rest.starts_with(shape.prefix.as_bytes()));
+    let second = rest.get(1).copied()?;
+    let begins = |prefix: &str| prefix.as_bytes()[1] == second && rest.starts_with(prefix.as_bytes());
+    let shape = by_first[usize::from(rest[0])].iter().find(|shape| begins(shape.prefix));
     if let Some(shape) = shape {
         let run = run(&rest[shape.prefix.len()..], shape.alphabet);
         let end = at + shape.prefix.len() + run;
@@ -53,7 +55,7 @@ fn token(text: &[u8], at: usize) -> Option<Span> {
         let fits = (shape.least..=shape.most).contains(&run) && is_random && !is_dummy(body) && varies(body);
         return fits.then(|| span(text, at, end, shape.name));
     }
-    let prefix = GENERIC.iter().find(|prefix| rest.starts_with(prefix.as_bytes()))?;
+    let prefix = GENERIC.iter().find(|prefix| begins(prefix))?;
     let run = run(&rest[prefix.len()..], Alphabet::Address);
     let body = &rest[prefix.len()..prefix.len() + run];
     let fits = run >= 16 && is_mixed(body) && !is_dummy(body) && varies(body);

@@ -12,14 +12,41 @@ const FOLD: u32 = 0x2020_2020;
 
 /// What may begin with which four bytes.
 pub(super) struct Windows {
-    bits: Box<[u64; BITS / 64]>,
-    /// Which entries begin so.
+    /// Anything.
+    all: Bits,
+    /// What a shape or the name of an assignment begins with.
+    anchors: Bits,
+    /// What a known value begins with,
+    values: Bits,
+    /// and which entries these are.
     entries: HashMap<u32, Vec<u32>>,
+}
+
+/// A set of windows, with a few more that only share a slot.
+struct Bits(Box<[u64; BITS / 64]>);
+
+impl Default for Bits {
+    fn default() -> Self {
+        Self(Box::new([0; BITS / 64]))
+    }
+}
+
+impl Bits {
+    fn mark(&mut self, window: u32) {
+        let slot = slot(window);
+        self.0[slot / 64] |= 1 << (slot % 64);
+    }
+
+    fn has(&self, window: u32) -> bool {
+        let slot = slot(window);
+        self.0[slot / 64] >> (slot % 64) & 1 == 1
+    }
 }
 
 impl Default for Windows {
     fn default() -> Self {
-        let mut windows = Self { bits: Box::new([0; BITS / 64]), entries: HashMap::new() };
+        let (all, anchors, values) = (Bits::default(), Bits::default(), Bits::default());
+        let mut windows = Self { all, anchors, values, entries: HashMap::new() };
         super::shapes::anchors().chain(super::assigned::anchors()).for_each(|anchor| windows.mark_prefix(anchor));
         super::inner::anchors().for_each(|anchor| windows.mark_prefix(&anchor));
         windows
@@ -30,14 +57,15 @@ impl Windows {
     /// Something, by its number, begins with these four bytes.
     pub(super) fn add(&mut self, first: [u8; WINDOW], entry: u32) {
         let window = folded(first);
-        self.mark(window);
+        self.all.mark(window);
+        self.values.mark(window);
         self.entries.entry(window).or_default().push(entry);
     }
 
     /// What may begin with these four bytes.
     pub(super) fn entries(&self, first: [u8; WINDOW]) -> &[u32] {
         let window = folded(first);
-        let entries = self.may_begin(window).then(|| self.entries.get(&window)).flatten();
+        let entries = self.values.has(window).then(|| self.entries.get(&window)).flatten();
         entries.map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -51,13 +79,16 @@ impl Windows {
     }
 
     fn mark(&mut self, window: u32) {
-        let slot = slot(window);
-        self.bits[slot / 64] |= 1 << (slot % 64);
+        self.all.mark(window);
+        self.anchors.mark(window);
     }
 
-    fn may_begin(&self, window: u32) -> bool {
-        let slot = slot(window);
-        self.bits[slot / 64] >> (slot % 64) & 1 == 1
+    /// Whether a shape or the name of an assignment may begin there: where a text ends, anything may.
+    pub(super) fn may_be_anchor(&self, text: &[u8], at: usize) -> bool {
+        match text.get(at..at + WINDOW) {
+            Some(&[a, b, c, d]) => self.anchors.has(folded([a, b, c, d])),
+            _ => true,
+        }
     }
 }
 
@@ -77,7 +108,7 @@ pub(super) fn candidates(text: &[u8], windows: &Windows, mut candidate: impl FnM
     };
     for (at, bytes) in text.windows(WINDOW).enumerate() {
         let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-        if windows.may_begin(folded(bytes)) || (has_break(bytes) && crosses(text, at, windows)) {
+        if windows.all.has(folded(bytes)) || (has_break(bytes) && crosses(text, at, windows)) {
             candidate(at);
         }
     }
@@ -93,13 +124,18 @@ fn has_break(bytes: [u8; WINDOW]) -> bool {
 
 /// Whether something may begin here if the ends of lines were not there.
 fn crosses(text: &[u8], at: usize, windows: &Windows) -> bool {
-    window_at(text, at).is_some_and(|bytes| windows.may_begin(folded(bytes)))
+    window_at(text, at).is_some_and(|bytes| windows.all.has(folded(bytes)))
 }
 
 /// The four bytes from here on that are no ends of lines.
 pub(super) fn window_at(text: &[u8], at: usize) -> Option<[u8; WINDOW]> {
     /// Further apart than this, bytes have nothing to do with each other.
     const FAR: usize = 4 * WINDOW;
+    if let Some(&[a, b, c, d]) = text.get(at..at + WINDOW)
+        && ![a, b, c, d].iter().any(|byte| *byte == b'\n' || *byte == b'\r')
+    {
+        return Some([a, b, c, d]);
+    }
     let mut bytes = text.iter().skip(at).take(FAR).copied().filter(|byte| *byte != b'\n' && *byte != b'\r');
     Some([bytes.next()?, bytes.next()?, bytes.next()?, bytes.next()?])
 }

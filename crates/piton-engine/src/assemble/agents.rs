@@ -102,6 +102,7 @@ pub(super) fn parts_of(
     let mut all = AgentParts::new();
     let known: Vec<String> =
         known.into_iter().flat_map(|servers| servers.servers()).map(|server| server.name).collect();
+    let root = repository(&scope.workspace);
     for agent in agents.iter() {
         for name in agent.named_servers.iter().filter(|name| !known.contains(name)) {
             let (agent, name) = (hidden::visible_name(&agent.name), hidden::visible_name(name));
@@ -109,12 +110,15 @@ pub(super) fn parts_of(
         }
         // It was read without a mistake.
         let handlers = agent.hooks.read(false).map(|read| read.handlers).unwrap_or_default();
-        let is_of_repository = agent.file.as_ref().is_some_and(|file| file.starts_with(repository(&scope.workspace)));
+        let is_of_repository = agent.file.as_ref().is_some_and(|file| file.starts_with(root));
         let handlers = handlers.into_iter().flat_map(Handler::of_agent);
         let handlers = handlers.map(|handler| if is_of_repository { handler.confined() } else { handler });
         let command = |handler: Handler| Arc::new(CommandHook::new(handler, Arc::clone(env))) as Arc<dyn Hook>;
         let hooks: Vec<Arc<dyn Hook>> = handlers.map(command).collect();
-        let servers = servers::of_agent(agent, scope, config, confinement, notices)?;
+        let servers = match agent.servers.is_empty() {
+            true => None,
+            false => servers::of_agent(agent, scope, config, confinement, notices)?,
+        };
         if !hooks.is_empty() || servers.is_some() {
             all.insert(agent.name.clone(), Parts { hooks, servers });
         }

@@ -14,6 +14,7 @@ use crate::tree::{Most, Tree};
 use piton_core::hidden;
 use piton_core::permission::Reach;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,11 +102,29 @@ pub(super) fn missing(skills: &Skills, agents: &Agents, notices: &mut Vec<Notice
 pub(super) fn show(skills: &Skills, scope: &Scope, reach: &mut Reach, sandbox: Option<&mut SandboxSettings>) {
     let of_skills = skills.iter().map(|skill| &skill.given.folder);
     let of_plugins = scope.plugins.in_force().flat_map(|(plugin, _)| [&plugin.root, &plugin.data]);
-    let outside = of_skills.chain(of_plugins).filter(|folder| !folder.starts_with(repository(&scope.workspace)));
-    let folders: Vec<PathBuf> = outside.filter_map(|folder| fs::canonicalize(folder).ok()).collect();
+    let root = repository(&scope.workspace);
+    let outside = of_skills.chain(of_plugins).filter(|folder| !folder.starts_with(root));
+    let mut real = RealFolders::default();
+    let folders: Vec<PathBuf> = outside.filter_map(|folder| real.of(folder)).collect();
     reach.read.extend(folders.iter().filter_map(|folder| folder.to_str()).map(str::to_owned));
     if let Some(sandbox) = sandbox {
         sandbox.read.extend(folders);
+    }
+}
+
+/// Folders by their real names. Most stand beside each other: what is above them is looked up once.
+#[derive(Default)]
+struct RealFolders(HashMap<PathBuf, Option<PathBuf>>);
+
+impl RealFolders {
+    /// `None`: it is not there.
+    fn of(&mut self, folder: &Path) -> Option<PathBuf> {
+        let is_itself = fs::symlink_metadata(folder).ok()?.is_dir();
+        let (Some(above), Some(name), true) = (folder.parent(), folder.file_name(), is_itself) else {
+            return fs::canonicalize(folder).ok();
+        };
+        let above = self.0.entry(above.to_owned()).or_insert_with(|| fs::canonicalize(above).ok());
+        above.as_ref().map(|above| above.join(name))
     }
 }
 

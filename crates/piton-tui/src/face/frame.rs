@@ -24,6 +24,7 @@ impl Face {
     /// What the screen shall show now. Rows that became final are handed out once.
     pub fn frame(&mut self, now_ms: u64) -> Frame {
         self.now_ms = self.now_ms.max(now_ms);
+        self.look();
         let (columns, rows) = self.size;
         let mut commit = std::mem::take(&mut self.notes);
         commit.extend(self.transcript.commit(columns, &self.theme));

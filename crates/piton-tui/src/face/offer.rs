@@ -24,6 +24,7 @@ impl Face {
             self.menu.is_closed = false;
         }
         self.menu.needle.clone_from(&word);
+        self.menu.is_stale = false;
         if self.menu.is_closed {
             return Vec::new();
         }
@@ -36,7 +37,7 @@ impl Face {
             self.menu.items = self.matching_commands(&word[1..]);
             self.menu.chosen = 0;
         } else if word.starts_with('@') {
-            self.look_behind_at();
+            self.menu.is_stale = true;
         } else {
             self.menu.items.clear();
         }
@@ -69,18 +70,33 @@ impl Face {
         }
     }
 
-    /// Whether files and definitions are looked for, and more may be found.
-    pub(super) fn is_looking(&self) -> bool {
-        let is_settled = |at: &AtWorkspace| at.files.is_settled() && at.symbols.is_settled();
-        self.menu.needle.starts_with('@') && self.at.as_ref().is_some_and(|at| !is_settled(at))
+    /// Looks for what was typed since the last time, or goes on looking for it.
+    pub(super) fn look(&mut self) {
+        if std::mem::take(&mut self.menu.is_stale) || self.is_looking() {
+            self.look_behind_at();
+        }
+    }
+
+    /// Whether files and definitions are looked for, and more may be found: each frame goes on with it.
+    pub fn is_looking(&self) -> bool {
+        let Some(needle) = self.looked_for().filter(|_| !self.has_page()) else { return false };
+        let is_settled =
+            |at: &AtWorkspace| at.files.is_settled() && (!may_be_symbol(needle) || at.symbols.is_settled());
+        self.at.as_ref().is_some_and(|at| !is_settled(at))
+    }
+
+    /// What is typed behind an `@`, where that is for the workspace to know.
+    fn looked_for(&self) -> Option<&str> {
+        let is_open = !self.menu.is_closed && !server_tool::is_about_servers(&self.menu.needle);
+        let needle = self.menu.needle.strip_prefix('@').filter(|_| is_open)?;
+        Some(needle.trim_start_matches('"'))
     }
 
     /// Files, definitions and sessions whose name fits what is typed behind an `@`.
-    pub(super) fn look_behind_at(&mut self) {
-        let is_open = !self.menu.is_closed && !server_tool::is_about_servers(&self.menu.needle);
-        let Some(needle) = self.menu.needle.strip_prefix('@').filter(|_| is_open) else { return };
+    fn look_behind_at(&mut self) {
+        let Some(needle) = self.looked_for().map(str::to_owned) else { return };
+        let needle = needle.as_str();
         let Some(facts) = &self.facts else { return };
-        let needle = needle.trim_start_matches('"');
         let is_stale = |at: &AtWorkspace| needle.is_empty() && at.since_ms + STALE_MS < self.now_ms;
         if self.at.as_ref().is_none_or(is_stale) {
             let (files, symbols) = (Files::start(&facts.workspace), Symbols::start(&facts.workspace));
@@ -88,8 +104,7 @@ impl Face {
         }
         let Some(at) = &mut self.at else { return };
         let mut items: Vec<Item> = Vec::new();
-        // A path is meant by who writes one.
-        if !needle.is_empty() && !needle.contains(['/', '.']) {
+        if may_be_symbol(needle) {
             items.extend(at.symbols.search(needle, MOST_SYMBOLS).into_iter().map(definition));
             let names = self.sessions.iter().map(|item| item.label.as_str());
             let by_title = crate::fuzzy::best(needle, names, MOST_SESSIONS).into_iter();
@@ -110,6 +125,11 @@ pub(super) struct AtWorkspace {
     files: Files,
     symbols: Symbols,
     since_ms: u64,
+}
+
+/// A path is meant by who writes one.
+fn may_be_symbol(needle: &str) -> bool {
+    !needle.is_empty() && !needle.contains(['/', '.'])
 }
 
 fn file(path: String) -> Item {

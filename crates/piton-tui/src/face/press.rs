@@ -755,6 +755,9 @@ impl Face {
 
     /// Keys while something is offered below the prompt; `None`: they are the prompt's.
     fn press_menu(&mut self, action: Action) -> Option<Vec<Effect>> {
+        if matches!(action, Action::Up | Action::Down | Action::Escape | Action::Complete | Action::Send) {
+            self.look();
+        }
         if self.menu.items.is_empty() {
             return None;
         }

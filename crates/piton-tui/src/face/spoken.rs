@@ -33,6 +33,7 @@ impl Face {
     /// What is to be heard now. Each line is handed out once.
     pub fn spoken(&mut self, now_ms: u64) -> Spoken {
         self.now_ms = self.now_ms.max(now_ms);
+        self.look();
         let theme = Theme::none();
         let mut rows = std::mem::take(&mut self.notes);
         rows.extend(self.transcript.commit(COLUMNS, &theme));

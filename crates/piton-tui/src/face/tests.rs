@@ -325,6 +325,25 @@ fn what_servers_know_of_a_line_is_offered_where_nothing_was_typed_since() {
 }
 
 #[test]
+fn a_file_is_completed_by_keys_that_came_together_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("calculator.py"), "").unwrap();
+    let mut seat = Seat::new(80, 24);
+    seat.tell(Input::Facts(Facts { workspace: folder.path().to_owned(), ..Facts::default() }));
+    seat.types("@");
+    while !seat.screen().contains("calculator.py") {
+        std::thread::yield_now();
+    }
+    while seat.face.is_looking() {
+        seat.screen();
+    }
+    // No frame is drawn between these.
+    seat.types("clc");
+    seat.key(KeyCode::Tab);
+    assert!(seat.screen().contains("› @calculator.py"), "{}", seat.screen());
+}
+
+#[test]
 fn enter_completes_a_mistyped_command_and_carries_it_out_only_when_it_is_pressed_again() {
     let carried_out = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Command { .. }));
     let mut seat = Seat::new(80, 24);

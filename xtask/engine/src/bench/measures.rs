@@ -1,6 +1,6 @@
 //! What is measured, how often, and against which limit.
 
-use super::play::{Run, attempt, cancelled_after, play, play_at_home, play_with};
+use super::play::{Run, attempt, cancelled_after, play, play_at_home, play_first, play_with};
 use anyhow::{Context, ensure};
 use piton_testkit::TempWorkspace;
 use serde_json::{Value, json};
@@ -50,11 +50,13 @@ const LONG_RUNS: usize = 5;
 const CANCELS: usize = 15;
 /// Steps in `hundred_steps`.
 const STEPS: usize = 100;
-/// How long the model of `hundred_steps` thinks: what Piton still has to do for the step before is done by then.
-const THINKS_SECONDS: f64 = 0.005;
-/// Commands of a run in `sandbox`, and how long its model thinks: by then the next runner is ready.
+/// How long a model thinks, a tenth of what real ones do: what Piton still has to do for the step before is done by then, and the
+/// next runner is ready.
+const THINKS_SECONDS: f64 = 0.06;
+/// The same where eight are asked at once, whose runners share two cores.
+const EIGHT_THINK_SECONDS: f64 = 0.25;
+/// Commands of a run in `sandbox`.
 const CALLS: usize = 30;
-const READY_AFTER_SECONDS: f64 = 0.06;
 /// Runs with MCP servers in `servers`, and as many without.
 const SERVER_RUNS: usize = 50;
 /// Agents, skills and commands in `entries`.
@@ -231,9 +233,13 @@ fn start(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     };
     let floor = (0..SHORT_RUNS).map(|_| version()).collect::<anyhow::Result<Vec<f64>>>()?;
     let over = median(times.clone()) / median(floor.clone());
+    let first =
+        (0..SHORT_RUNS).map(|_| Ok(milliseconds(play_first(&stage.binary, &hello_script())?.first_request_after())));
+    let first = first.collect::<anyhow::Result<Vec<f64>>>()?;
     let unit = Unit::Milliseconds;
     Ok(vec![
         Row::of("start", "process start to first request", unit, times),
+        Row::of("start", "the first one since the machine was started, which tries out the sandbox", unit, first),
         Row::of("start", "the same, over `piton --version`", Unit::Times, [over]).at_most(10.0 / 3.0),
         Row::of("floor", "`piton --version` started and collected", unit, floor),
     ])
@@ -281,7 +287,7 @@ fn hundred_steps(stage: &Stage) -> anyhow::Result<Vec<Row>> {
 
 /// What a call costs in the sandbox above the same call without, run by run in turns.
 fn sandbox(stage: &Stage) -> anyhow::Result<Vec<Row>> {
-    let call = |number| json!({ "tools": [bash(&format!("true # {number}"))], "stall": READY_AFTER_SECONDS });
+    let call = |number| json!({ "tools": [bash(&format!("true # {number}"))], "stall": THINKS_SECONDS });
     let script: Value = (1..=CALLS).map(call).chain([json!({ "text": "done" })]).collect();
     let (mut first, mut later, mut cpu, mut without) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..2 * LONG_RUNS {
@@ -361,7 +367,7 @@ fn subagents(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let one = json!([{ "tools": [task(1)] }, { "of": told(1), "text": "done" }, { "text": "done" }]);
     let begins = stage.play(&one, SHORT_RUNS)?.into_iter().map(|run| milliseconds(run.gaps()[0])).collect::<Vec<_>>();
 
-    let step = |number| json!({ "tools": [bash(&format!("echo hi {number}"))], "stall": THINKS_SECONDS });
+    let step = |number| json!({ "tools": [bash(&format!("echo hi {number}"))], "stall": EIGHT_THINK_SECONDS });
     let alone: Value = (1..=STEPS_OF_SUBAGENT).map(step).chain([json!({ "text": "done" })]).collect();
     let of = |number: usize| {
         let step = move |at| {
@@ -407,8 +413,13 @@ fn subagents(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     Ok(vec![
         Row::of("subagents", "`task`: end of its caller's answer to the subagent's first request", unit, begins)
             .at_most(10.0),
-        Row::of("subagents", "a step of eight with fifty each, over one of a session alone", Unit::Times, over)
-            .at_most(1.2),
+        Row::of(
+            "subagents",
+            "a step of eight with fifty each, whose models think 0.25 s, over one of a session alone",
+            Unit::Times,
+            over,
+        )
+        .at_most(1.2),
         Row::of("subagents", "their peak memory", Unit::Megabytes, peak).at_most(80.0),
         Row::of("subagents", "Ctrl-C with four at work, until the last process is gone", unit, cancels).at_most(200.0),
     ])

@@ -5,10 +5,18 @@ use anyhow::{Context, ensure};
 use piton_testkit::{FakeProvider, SeenRequest, TempWorkspace};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fs::File;
-use std::path::Path;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// What a binary found out about the sandboxes of this machine, which it does once a boot: later runs find it in their fresh data
+/// folders.
+static TRIED: LazyLock<Mutex<HashMap<PathBuf, Vec<u8>>>> = LazyLock::new(Mutex::default);
 
 /// What was seen of a run.
 pub(super) struct Run {
@@ -38,6 +46,7 @@ impl Run {
 pub(super) fn cancelled_after(binary: &Path, script: &Value) -> anyhow::Result<Duration> {
     let provider = FakeProvider::start(script.clone());
     let (workspace, home) = (TempWorkspace::new(), TempWorkspace::new());
+    give_tried(binary, &home.path())?;
     let mut launcher = launcher(binary, &provider, &workspace, &home)?.spawn().context("cannot start the launcher")?;
     let patience = Instant::now() + Duration::from_secs(30);
     while !workspace.has("started") {
@@ -70,7 +79,7 @@ pub(super) fn play_at_home(
     flags: &[&str],
     prepare: &dyn Fn(&TempWorkspace),
 ) -> anyhow::Result<Run> {
-    let (run, said) = attempt_with(binary, script, flags, prepare)?;
+    let (run, said) = attempt_with(binary, script, (flags, false), prepare)?;
     ensure!(run.report.succeeded, "piton failed:\n{said}");
     let answers = script.as_array().map_or(0, Vec::len);
     ensure!(
@@ -83,22 +92,52 @@ pub(super) fn play_at_home(
 
 /// Plays the script once, whatever becomes of it: the run, and what it said to people.
 pub(super) fn attempt(binary: &Path, script: &Value) -> anyhow::Result<(Run, String)> {
-    attempt_with(binary, script, &[], &|_| ())
+    attempt_with(binary, script, (&[], false), &|_| ())
+}
+
+/// Plays the script once as the first run since the machine was started.
+pub(super) fn play_first(binary: &Path, script: &Value) -> anyhow::Result<Run> {
+    let (run, said) = attempt_with(binary, script, (&[], true), &|_| ())?;
+    ensure!(run.report.succeeded, "piton failed:\n{said}");
+    Ok(run)
+}
+
+fn give_tried(binary: &Path, home: &Path) -> anyhow::Result<()> {
+    let tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(tried) = tried.get(binary) else { return Ok(()) };
+    let data = home.join("data");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&data)?;
+    let mut file =
+        File::options().write(true).create(true).truncate(true).mode(0o600).open(data.join("sandbox.json"))?;
+    Ok(file.write_all(tried)?)
+}
+
+fn keep_tried(binary: &Path, home: &Path) {
+    // An older binary has none.
+    if let Ok(tried) = std::fs::read(home.join("data/sandbox.json")) {
+        TRIED.lock().unwrap_or_else(PoisonError::into_inner).insert(binary.to_owned(), tried);
+    }
 }
 
 fn attempt_with(
     binary: &Path,
     script: &Value,
-    flags: &[&str],
+    (flags, is_first): (&[&str], bool),
     prepare: &dyn Fn(&TempWorkspace),
 ) -> anyhow::Result<(Run, String)> {
     let provider = FakeProvider::start(script.clone());
     let (workspace, home) = (TempWorkspace::new(), TempWorkspace::new());
     prepare(&home);
+    // What was just written would be written out by the first sync of the run.
+    rustix::fs::syncfs(File::open(home.path())?)?;
+    if !is_first {
+        give_tried(binary, &home.path())?;
+    }
     launcher(binary, &provider, &workspace, &home)?.args(flags).status().context("cannot start the launcher")?;
     let said = std::fs::read_to_string(home.path().join("stderr")).unwrap_or_default();
     let report = std::fs::read_to_string(home.path().join("report")).ok().and_then(|text| Report::parse(&text));
     let report = report.with_context(|| format!("the launcher reports nothing:\n{said}"))?;
+    keep_tried(binary, &home.path());
     Ok((Run { report, requests: provider.requests() }, said))
 }
 
