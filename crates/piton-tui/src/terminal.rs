@@ -313,9 +313,7 @@ impl Screen {
         while !self.is_broken {
             let message = if is_urgent {
                 inbox.try_recv().map_err(|_| RecvTimeoutError::Timeout)
-            } else if is_dirty {
-                inbox.recv_timeout(FRAME.saturating_sub(drawn.elapsed()))
-            } else if self.face.is_looking() {
+            } else if is_dirty || self.face.is_looking() {
                 inbox.recv_timeout(FRAME.saturating_sub(drawn.elapsed()))
             } else if self.face.moves() {
                 inbox.recv_timeout(TICK.saturating_sub(drawn.elapsed()))
