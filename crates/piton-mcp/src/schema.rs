@@ -1,7 +1,7 @@
 //! JSON Schemas that servers send: whether one is a schema, and whether a result fits it. References lead nowhere but into the
 //! schema itself.
 
-use boon::{Compiler, SchemaIndex, Schemas, UrlLoader};
+use boon::{CompileError, Compiler, ErrorKind, SchemaIndex, Schemas, UrlLoader, ValidationError};
 use serde_json::{Map, Value};
 use std::error::Error;
 
@@ -19,15 +19,72 @@ impl Schema {
     pub(crate) fn parse(schema: &Value) -> Result<Self, String> {
         let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
         compiler.use_loader(Box::new(Nowhere));
-        compiler.add_resource(PLACE, schema.clone()).map_err(|error| error.to_string())?;
-        let index = compiler.compile(PLACE, &mut schemas).map_err(|error| error.to_string())?;
+        compiler.add_resource(PLACE, schema.clone()).map_err(|error| why_none(&error))?;
+        let index = compiler.compile(PLACE, &mut schemas).map_err(|error| why_none(&error))?;
         Ok(Self { schemas, index })
     }
 
     /// Whether a value fits; the error says where it does not.
     pub(crate) fn judge(&self, value: &Value) -> Result<(), String> {
-        self.schemas.validate(value, self.index).map_err(|error| error.to_string())
+        self.schemas.validate(value, self.index).map_err(|error| misfits(&error))
     }
+}
+
+/// Why a schema is none, for people: the library's words name its own address for the schema and the kinds of its errors.
+fn why_none(error: &CompileError) -> String {
+    match error {
+        CompileError::ValidationError { src, .. } => misfits(src),
+        CompileError::LoadUrlError { url, .. } | CompileError::UnsupportedUrlScheme { url } => {
+            format!("it refers to {url}, and Piton fetches nothing for a schema")
+        }
+        CompileError::UnsupportedDraft { url } => format!("Piton does not know its draft, {url}"),
+        CompileError::JsonPointerNotFound(place) => format!("it refers to {}, which is not in it", within(place)),
+        CompileError::AnchorNotFound { reference, .. } => format!("it refers to {}, which is not in it", within(reference)),
+        CompileError::InvalidRegex { regex, .. } => format!("`{regex}` is not a regular expression"),
+        _ => within(&error.to_string()),
+    }
+}
+
+/// What in a value does not fit: each place with its reason.
+fn misfits(error: &ValidationError<'_, '_>) -> String {
+    let mut found = Vec::new();
+    collect(error, &mut found);
+    found.join("; ")
+}
+
+fn collect(error: &ValidationError<'_, '_>, found: &mut Vec<String>) {
+    // What only stands for others says nothing that they do not.
+    let is_group = matches!(
+        error.kind,
+        ErrorKind::Group | ErrorKind::Schema { .. } | ErrorKind::Reference { .. } | ErrorKind::AllOf
+    );
+    if is_group && !error.causes.is_empty() {
+        for cause in &error.causes {
+            collect(cause, found);
+        }
+        return;
+    }
+    let place = error.instance_location.to_string();
+    let reason = reason(&error.kind);
+    let line = if place.is_empty() { reason } else { format!("at {place}: {reason}") };
+    // Several branches of one choice may say the same.
+    if !found.contains(&line) {
+        found.push(line);
+    }
+}
+
+fn reason(kind: &ErrorKind<'_, '_>) -> String {
+    match kind {
+        ErrorKind::AnyOf | ErrorKind::OneOf(None) => "this fits none of the choices".to_owned(),
+        ErrorKind::OneOf(Some(_)) => "this fits more than one choice".to_owned(),
+        ErrorKind::Not | ErrorKind::FalseSchema => "this is not allowed".to_owned(),
+        _ => kind.to_string(),
+    }
+}
+
+/// A place without the address that the schema has here.
+fn within(place: &str) -> String {
+    place.replace(PLACE, "")
 }
 
 /// Whatever a schema refers to, it is not fetched: neither from the disk nor from the network.
@@ -59,9 +116,23 @@ mod tests {
         let fault = |schema: Value| fault_of_input(schema.as_object().unwrap());
         assert_eq!(fault(json!({"type": "object", "properties": {"a": {"type": "string"}}})), None);
         assert!(fault(json!({"type": "array"})).is_some());
-        assert!(fault(json!({"type": "object", "properties": {"a": {"type": 7}}})).is_some());
-        assert!(fault(json!({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}})).is_some());
-        let schema = Schema::parse(&json!({"type": "object", "required": ["n"]})).unwrap();
-        assert!(schema.judge(&json!({"n": 1})).is_ok() && schema.judge(&json!({})).is_err());
+        let of_a = |schema: Value| fault(json!({"type": "object", "properties": {"a": schema}})).unwrap();
+        assert_eq!(
+            of_a(json!({"type": 7})),
+            "its input schema is invalid: at /properties/a/type: this fits none of the choices"
+        );
+        assert_eq!(
+            of_a(json!({"$ref": "file:///etc/passwd"})),
+            "its input schema is invalid: it refers to file:///etc/passwd, and Piton fetches nothing for a schema"
+        );
+        assert_eq!(
+            of_a(json!({"$ref": "#/$defs/b"})),
+            "its input schema is invalid: it refers to #/$defs/b, which is not in it"
+        );
+        let schema = Schema::parse(&json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}));
+        let schema = schema.unwrap();
+        assert_eq!(schema.judge(&json!({"n": 1})), Ok(()));
+        assert_eq!(schema.judge(&json!({})), Err("missing properties 'n'".to_owned()));
+        assert_eq!(schema.judge(&json!({"n": "1"})), Err("at /n: want integer, but got string".to_owned()));
     }
 }

@@ -313,7 +313,7 @@ impl Managed {
         let name = &self.entry.name;
         match self.state() {
             ServerState::Failed { why, retry_in_s: Some(seconds) } => {
-                Some(format!("The MCP server {name} is not there: {why}. It is tried again in {seconds} s."))
+                Some(format!("The MCP server {name} is not there: {why}. Piton tries again in {seconds} s."))
             }
             ServerState::Failed { why, retry_in_s: None } => {
                 Some(format!("The MCP server {name} is not there: {why}. `piton mcp test {name}` tries it again."))

@@ -104,7 +104,8 @@ impl<'w> Wanted<'w> {
         Ok(rows)
     }
 
-    /// Measures both by turns, each measure of the one right after that of the other.
+    /// Measures both by turns, each measure of the one right after that of the other. What one of them cannot measure is
+    /// said and left out: an older checkout does not know every measure of today.
     fn compare(&self, before: &mut Stage, now: &mut Stage) -> anyhow::Result<String> {
         let (mut older, mut newer) = (Vec::new(), Vec::new());
         for round in 1..=ROUNDS {
@@ -115,8 +116,13 @@ impl<'w> Wanted<'w> {
             newer.push(Vec::new());
             for (name, _) in measures().filter(|(name, _)| self.names.is_empty() || self.names.contains(name)) {
                 let one = Wanted { names: vec![name], date: None, against: None, profile: None };
-                older[round - 1].extend(one.measure(before)?);
-                newer[round - 1].extend(one.measure(now)?);
+                match one.measure(before).and_then(|was| Ok((was, one.measure(now)?))) {
+                    Ok((was, is)) => {
+                        older[round - 1].extend(was);
+                        newer[round - 1].extend(is);
+                    }
+                    Err(error) => eprintln!("not compared: {error:#}"),
+                }
             }
         }
         page::ratios(&older, &newer)

@@ -32,14 +32,16 @@ pub(super) fn table(rows: &[Row]) -> String {
 pub(super) fn ratios(older: &[Vec<Row>], newer: &[Vec<Row>]) -> anyhow::Result<String> {
     let mut text =
         String::from("| name | what | before | now | ratio | of each round |\n|---|---|---:|---:|---:|---|\n");
-    for (at, row) in newer[0].iter().enumerate() {
+    for row in &newer[0] {
         let of = |rounds: &[Vec<Row>]| -> Option<Vec<f64>> {
             rounds
                 .iter()
-                .map(|rows| rows.get(at).filter(|other| other.what == row.what).map(|row| row.median))
+                .map(|rows| rows.iter().find(|other| (other.name, &other.what) == (row.name, &row.what)).map(|row| row.median))
                 .collect()
         };
-        let (before, now) = of(older).zip(of(newer)).with_context(|| format!("{} has other rows there", row.name))?;
+        let (before, now) = of(older)
+            .zip(of(newer))
+            .with_context(|| format!("{} was not measured in every round: {}", row.name, row.what))?;
         let each: Vec<f64> = before.iter().zip(&now).map(|(before, now)| now / before).collect();
         let rounds: Vec<String> = each.iter().map(|ratio| format!("{ratio:.2}")).collect();
         let (name, what, show) = (row.name, row.what, |numbers| row.unit.show(median(numbers)));
