@@ -39,7 +39,9 @@ fn why_none(error: &CompileError) -> String {
         }
         CompileError::UnsupportedDraft { url } => format!("Piton does not know its draft, {url}"),
         CompileError::JsonPointerNotFound(place) => format!("it refers to {}, which is not in it", within(place)),
-        CompileError::AnchorNotFound { reference, .. } => format!("it refers to {}, which is not in it", within(reference)),
+        CompileError::AnchorNotFound { reference, .. } => {
+            format!("it refers to {}, which is not in it", within(reference))
+        }
         CompileError::InvalidRegex { regex, .. } => format!("`{regex}` is not a regular expression"),
         _ => within(&error.to_string()),
     }
@@ -129,7 +131,8 @@ mod tests {
             of_a(json!({"$ref": "#/$defs/b"})),
             "its input schema is invalid: it refers to #/$defs/b, which is not in it"
         );
-        let schema = Schema::parse(&json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}));
+        let schema =
+            Schema::parse(&json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}));
         let schema = schema.unwrap();
         assert_eq!(schema.judge(&json!({"n": 1})), Ok(()));
         assert_eq!(schema.judge(&json!({})), Err("missing properties 'n'".to_owned()));

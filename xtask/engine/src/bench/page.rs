@@ -36,7 +36,9 @@ pub(super) fn ratios(older: &[Vec<Row>], newer: &[Vec<Row>]) -> anyhow::Result<S
         let of = |rounds: &[Vec<Row>]| -> Option<Vec<f64>> {
             rounds
                 .iter()
-                .map(|rows| rows.iter().find(|other| (other.name, &other.what) == (row.name, &row.what)).map(|row| row.median))
+                .map(|rows| {
+                    rows.iter().find(|other| (other.name, &other.what) == (row.name, &row.what)).map(|row| row.median)
+                })
                 .collect()
         };
         let (before, now) = of(older)
