@@ -121,7 +121,7 @@ impl<'r> Walk<'r> {
     fn hear(&mut self, record: &'r Record, on_path: bool) {
         match &record.event {
             Event::UserSpoke { message, parts, typed, .. } => {
-                self.spoken.push((message, typed.clone().unwrap_or_else(|| prose(parts))));
+                self.spoken.push((message, typed.clone().unwrap_or_else(|| prose(parts).into_owned())));
             }
             Event::MessageUnqueued { message } => self.spoken.retain(|(said, _)| *said != message),
             Event::TurnStarted { turn, .. } => {

@@ -19,13 +19,14 @@ pub use crate::configure::Configure;
 use crate::ending::{TurnEnd, Why};
 use crate::event::{Answerer, Delivery, Direction, Event, Record, Rewind, Spent, Subject};
 use crate::ids::{CallId, MessageId, Seq, SessionId};
-use crate::message::{Message, NoteKind, Part, Role};
+use crate::message::{Message, NoteKind, Part, Role, joined, prose};
 use crate::model::Delta;
 use crate::policy::{Policy, SandboxMode};
 use crate::question::Decision;
 use crate::turn::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -729,7 +730,7 @@ pub struct Report {
     /// What it used.
     pub spent: Spent,
     /// The model's last message; empty if there is none.
-    pub text: String,
+    pub text: Arc<str>,
     /// Whether it has changed the workspace, so that `piton undo` can revert something.
     #[serde(default)]
     pub changed_files: bool,
@@ -744,7 +745,7 @@ pub struct Report {
     pub sandbox: Option<Box<SandboxUsed>>,
     /// What the preset's loop returns: `text`, or the preset's own sentence in its place.
     #[serde(default)]
-    pub result: String,
+    pub result: Arc<str>,
 }
 
 impl Report {
@@ -756,12 +757,12 @@ impl Report {
             why: None,
             detail: Some(why.into()),
             spent: Spent::default(),
-            text: String::new(),
+            text: Arc::default(),
             changed_files: false,
             checks: Vec::new(),
             structured: None,
             sandbox: None,
-            result: String::new(),
+            result: Arc::default(),
         }
     }
 
@@ -769,12 +770,13 @@ impl Report {
     pub fn of(session: &State, event: &Event) -> Option<Self> {
         let Event::TurnEnded { turn, end, why, detail, spent } = event else { return None };
         let replies = last_replies(session);
-        let text = replies.concat();
+        let text: Arc<str> = together(&replies).into();
         let evidence = || session.evidence().iter().filter_map(|run| run.evidence.as_ref());
         let checks = evidence().filter_map(CheckRun::of).collect();
         let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned().map(Box::new);
         let returned = session.policy().replies.words.returned(&replies);
         let result = session.policy().replies.words.result(*end, *why, detail.as_deref(), &returned);
+        let result = if *result == *text { Arc::clone(&text) } else { result.into() };
         let (turn, end, why, detail, spent) = (*turn, *end, *why, detail.clone(), *spent);
         let changed_files = session.changed_files();
         let sandbox = Some(Box::new(SandboxUsed::by(session.policy())));
@@ -826,19 +828,23 @@ impl CheckRun {
 
 /// The model's last message, if it replied after the user's. A reply that was cut and continued counts as one.
 pub fn last_words(session: &State) -> String {
-    last_replies(session).concat()
+    together(&last_replies(session)).into_owned()
+}
+
+fn together<'t>(replies: &'t [Cow<'_, str>]) -> Cow<'t, str> {
+    joined(replies.iter().map(|piece| &**piece))
 }
 
 /// The same, in the pieces of a continued reply.
-fn last_replies(session: &State) -> Vec<String> {
-    let messages: Vec<&Arc<Message>> = session.transcript().collect();
+fn last_replies(session: &State) -> Vec<Cow<'_, str>> {
+    let messages: Vec<&Message> = session.transcript().map(Arc::as_ref).collect();
     let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
     let goes_on = |message: &Message| {
         message.parts.iter().any(|part| matches!(part, Part::Note { kind: NoteKind::Continue, .. }))
     };
     let mut replies = Vec::new();
     while let Some(reply) = backwards.next_if(|message| message.role == Role::Assistant) {
-        replies.insert(0, reply.prose());
+        replies.insert(0, prose(&reply.parts));
         // Between the pieces are Piton's own notes, which have no id.
         let mut is_continued = false;
         while let Some(note) = backwards.next_if(|message| message.role == Role::User && message.id.is_none()) {

@@ -5,6 +5,7 @@ use crate::ids::{CallId, MessageId};
 pub use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,17 +186,24 @@ impl Message {
 
     /// All prose of this message, joined.
     pub fn prose(&self) -> String {
-        prose(&self.parts)
+        prose(&self.parts).into_owned()
     }
 }
 
 /// All prose among some parts, joined.
-pub fn prose(parts: &[Part]) -> String {
-    let mut all = String::new();
-    for part in parts {
-        if let Part::Text { text, .. } = part {
-            all.push_str(text);
-        }
+pub fn prose(parts: &[Part]) -> Cow<'_, str> {
+    joined(parts.iter().filter_map(|part| match part {
+        Part::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    }))
+}
+
+/// Texts one after the other. One alone is lent: an answer may have megabytes.
+pub fn joined<'t>(texts: impl IntoIterator<Item = &'t str>) -> Cow<'t, str> {
+    let mut all = Cow::default();
+    for text in texts {
+        // An empty one in front takes the next as it is.
+        all += text;
     }
     all
 }

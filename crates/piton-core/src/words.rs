@@ -1,7 +1,9 @@
 //! The sentences in which a turn's end is told. Three of the documents fix them to the letter; the others leave them to us.
 
 use crate::ending::{TurnEnd, Why};
+use crate::message::joined;
 use crate::policy::{Policy, Wording};
+use std::borrow::Cow;
 
 /// What Neovate tells model and caller of a call that was refused.
 const NEOVATE_DENIED: &str = "Error: Tool execution was denied by user.";
@@ -50,28 +52,28 @@ impl Wording {
     }
 
     /// What of a reply that was cut and went on, in pieces, the loop of the document returns.
-    pub fn returned(self, pieces: &[String]) -> String {
+    pub fn returned<'t>(self, pieces: &'t [Cow<'_, str>]) -> Cow<'t, str> {
         match self {
-            Self::Piton | Self::Neovate => pieces.concat(),
+            Self::Piton | Self::Neovate => joined(pieces.iter().map(|piece| &**piece)),
             // It knows single replies only.
-            Self::Pulse => pieces.last().cloned().unwrap_or_default(),
+            Self::Pulse => pieces.last().map(|last| Cow::Borrowed(&**last)).unwrap_or_default(),
         }
     }
 
     /// What the loop of the document returns: the model's last words, or the sentence that stands for them.
-    pub fn result(self, end: TurnEnd, why: Option<Why>, detail: Option<&str>, text: &str) -> String {
+    pub fn result<'t>(self, end: TurnEnd, why: Option<Why>, detail: Option<&'t str>, text: &'t str) -> Cow<'t, str> {
         let detail = detail.unwrap_or_default();
         let by_text = match (self, end) {
-            (Self::Piton, _) | (Self::Neovate, TurnEnd::Completed) => return text.to_owned(),
-            (Self::Pulse, TurnEnd::NoProgress) => return PULSE_ABORTED.to_owned(),
-            (Self::Neovate, _) | (Self::Pulse, TurnEnd::Canceled) => return detail.to_owned(),
+            (Self::Piton, _) | (Self::Neovate, TurnEnd::Completed) => return text.into(),
+            (Self::Pulse, TurnEnd::NoProgress) => return PULSE_ABORTED.into(),
+            (Self::Neovate, _) | (Self::Pulse, TurnEnd::Canceled) => return detail.into(),
             (Self::Pulse, TurnEnd::ApiError | TurnEnd::ContextLimit) => why != Some(Why::ModelError),
             (Self::Pulse, _) => true,
         };
         match (by_text && !text.is_empty(), detail) {
-            (true, _) => text.to_owned(),
-            (false, "") => "Task completed.".to_owned(),
-            (false, detail) => detail.to_owned(),
+            (true, _) => text.into(),
+            (false, "") => "Task completed.".into(),
+            (false, detail) => detail.into(),
         }
     }
 }

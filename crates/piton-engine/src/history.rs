@@ -122,7 +122,7 @@ impl<'a> Past<'a> {
                     Part::ToolCall(call) => Some(format!("\n→ {} {}", call.name, arguments(call))),
                     _ => None,
                 });
-                (format!("the model said, step {step}"), prose(&reply.parts) + &calls.collect::<String>())
+                (format!("the model said, step {step}"), prose(&reply.parts).into_owned() + &calls.collect::<String>())
             }
             Event::CallSettled { call, outcome } => {
                 let asked = self.calls.get(call).map(|call| format!("{} {}", call.name, arguments(call)));
@@ -132,7 +132,7 @@ impl<'a> Past<'a> {
                 let parts = std::iter::once(summary).chain(note).cloned();
                 ("a summary".to_owned(), parts.collect::<Vec<_>>().join("\n"))
             }
-            Event::MessageCut { parts, .. } => ("the model said, cut off".to_owned(), prose(parts)),
+            Event::MessageCut { parts, .. } => ("the model said, cut off".to_owned(), prose(parts).into_owned()),
             _ => return None,
         };
         (!text.trim().is_empty()).then_some((who, text))
@@ -211,7 +211,7 @@ fn with_notes(parts: &[Part]) -> String {
         _ => None,
     });
     let words = prose(parts);
-    std::iter::once(words.as_str()).chain(notes).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+    std::iter::once(&*words).chain(notes).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
 fn arguments(call: &ToolCall) -> String {

@@ -272,7 +272,7 @@ impl Sampler {
         };
         match heard {
             Heard::Reply(reply) => {
-                let text = prose(&reply.parts);
+                let text = prose(&reply.parts).into_owned();
                 let stop = if reply.finish == FinishReason::Length { "maxTokens" } else { "endTurn" };
                 let message = json!({
                     "role": "assistant", "content": {"type": "text", "text": text}, "model": self.model.name(), "stopReason": stop,

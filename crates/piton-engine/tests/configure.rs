@@ -89,7 +89,7 @@ async fn words_behind_a_switch_are_answered_by_the_new_model_however_long_it_tak
     let home = Home::new();
     let (settings, go) = settings(&[says("of the first")]);
     let session = home.create(settings).await;
-    assert_eq!(session.prompt("one").await.unwrap().text, "of the first");
+    assert_eq!(&*session.prompt("one").await.unwrap().text, "of the first");
     let mut switching = session.ask(Request::Configure(to_model("second")));
     let answer = tokio::spawn({
         let session = session.clone();
@@ -101,7 +101,7 @@ async fn words_behind_a_switch_are_answered_by_the_new_model_however_long_it_tak
     go.send(()).unwrap();
     let Reply::Configured(done) = switching.next().await.unwrap() else { panic!("another answer") };
     assert_eq!((done.changed, done.after_turn), (to_model("b/second"), false));
-    assert_eq!(answer.await.unwrap().unwrap().text, "of the second");
+    assert_eq!(&*answer.await.unwrap().unwrap().text, "of the second");
     assert_eq!(models(&session).await, ["a/first", "b/second"]);
     let records = session.records().await.unwrap();
     let changed = &records.iter().find(|record| record.seq == done.seq).unwrap().event;
@@ -131,8 +131,8 @@ async fn a_turn_keeps_its_model_and_the_answer_says_so() {
     let done = session.configure(to_mode(PermissionMode::Plan)).await.unwrap();
     assert!(done.at_once && !done.after_turn);
     gate.go.notify_one();
-    assert_eq!(first.await.unwrap().unwrap().text, "of the first");
-    assert_eq!(session.prompt("two").await.unwrap().text, "of the second");
+    assert_eq!(&*first.await.unwrap().unwrap().text, "of the first");
+    assert_eq!(&*session.prompt("two").await.unwrap().text, "of the second");
     assert_eq!(models(&session).await, ["a/first", "b/second"]);
     let records = session.records().await.unwrap();
     let modes = records.iter().filter_map(|record| match &record.event {
@@ -204,7 +204,7 @@ async fn an_effort_is_asked_for_from_the_next_step_on_and_kept_with_another_mode
     let done = session.configure(high.clone()).await.unwrap();
     assert_eq!((done.changed, done.at_once, done.after_turn), (high.clone(), true, false));
     gate.go.notify_one();
-    assert_eq!(turn.await.unwrap().unwrap().text, "thought over");
+    assert_eq!(&*turn.await.unwrap().unwrap().text, "thought over");
     assert_eq!(*efforts.lock().unwrap(), [Some(Effort::High)]);
     assert_eq!(models(&session).await, ["a/first"]);
     assert_eq!(home.engine().configured(session.id()).await.unwrap(), high, "whoever resumes it has it");
@@ -254,7 +254,7 @@ async fn what_cannot_be_changed_is_refused_and_nothing_is_on_record() {
     assert_eq!(refused.to_string(), "the model was not changed: there is no third");
     let refused = session.configure(Configure::default()).await.unwrap_err();
     assert!(matches!(refused, EngineError::Configure(ConfigureError::Nothing)));
-    assert_eq!(session.prompt("one").await.unwrap().text, "still the first");
+    assert_eq!(&*session.prompt("one").await.unwrap().text, "still the first");
     assert!(home.engine().configured(session.id()).await.unwrap().is_empty());
     settings.model_source = None;
     let fixed = home.create(settings).await;
@@ -272,7 +272,7 @@ async fn another_process_changes_it_by_the_same_verb() {
     go.send(()).unwrap();
     let done = there.configure(to_model("second")).await.unwrap();
     assert_eq!(done.changed, to_model("b/second"));
-    assert_eq!(there.prompt("two").await.unwrap().text, "of the second");
+    assert_eq!(&*there.prompt("two").await.unwrap().text, "of the second");
     let refused = there.configure(to_tools(&["nothing"])).await.unwrap_err();
     assert!(refused.to_string().contains("there is no tool `nothing`"), "{refused}");
 }

@@ -103,13 +103,13 @@ async fn a_session_has_one_driver_however_many_attach_in_this_process_or_another
     let first = engine.create(&home.folder(), says_twice()).await.unwrap();
     let second = engine.attach(first.id(), says_twice()).await.unwrap();
     let said = second.say(Prompt { wait: true, ..Prompt::new("go") }).await.unwrap();
-    assert_eq!(said.ended().await.unwrap().text, "one");
+    assert_eq!(&*said.ended().await.unwrap().text, "one");
     // Another engine knows nothing of this one, like another process.
     let elsewhere = home.engine();
     let third = elsewhere.attach(first.id(), says_twice()).await.unwrap();
     assert_eq!((first.elsewhere(), third.elsewhere()), (None, Some(std::process::id())));
     let mut heard = third.subscribe(1);
-    assert_eq!(third.prompt("and now?").await.unwrap().text, "two");
+    assert_eq!(&*third.prompt("and now?").await.unwrap().text, "two");
     assert!(third.cancel().await.unwrap().is_none(), "it is at rest");
     assert!(third.pause().await.unwrap() && !third.unpause().await.unwrap());
     let refused = third.answer(Answer::unseen(Subject::Call("c9_9".into()), Decision::Approve)).await;
@@ -217,9 +217,9 @@ async fn steering_joins_the_next_step_and_a_follow_up_waits_for_the_end() {
     tokio::task::yield_now().await;
     gate.go.notify_one();
     let (first, steering, follow_up) = (first.await.unwrap(), steering.await.unwrap(), follow_up.await.unwrap());
-    assert_eq!((first.turn, first.text.as_str()), (1, "steered"));
+    assert_eq!((first.turn, &*first.text), (1, "steered"));
     assert_eq!(steering, first, "the same turn answers both");
-    assert_eq!((follow_up.turn, follow_up.text.as_str()), (2, "followed up"));
+    assert_eq!((follow_up.turn, &*follow_up.text), (2, "followed up"));
     let words: Vec<(Role, String)> = transcript(&session).iter().map(|m| (m.role, m.prose())).collect();
     let user: Vec<&str> = words.iter().filter(|(role, _)| *role == Role::User).map(|(_, text)| text.as_str()).collect();
     assert_eq!(user, ["go", "the other way", "and then this"]);
@@ -238,7 +238,7 @@ async fn cancelling_answers_what_runs_and_leaves_a_session_that_goes_on() {
     gate.began.notified().await;
     drop(session.cancel());
     assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
-    assert_eq!(session.prompt("go on").await.unwrap().text, "back again");
+    assert_eq!(&*session.prompt("go on").await.unwrap().text, "back again");
     session.close().await;
 }
 
@@ -295,7 +295,7 @@ async fn a_tool_that_hangs_is_abandoned_when_its_turn_is_canceled() {
         let canceled = tokio::time::timeout(Duration::from_secs(30), session.cancel()).await.expect("a cancel ends");
         assert_eq!(canceled.unwrap().expect("a turn was under way").end, TurnEnd::Canceled);
         assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
-        assert_eq!(session.prompt("go on").await.unwrap().text, "back again");
+        assert_eq!(&*session.prompt("go on").await.unwrap().text, "back again");
         let told = format!("{:?}", transcript(&session));
         assert!(told.contains(said), "{told}");
         session.close().await;
@@ -540,7 +540,7 @@ async fn a_tool_or_model_that_panics_does_not_take_the_session_with_it() {
     let mut settings = cassette(&[call("bomb", &json!({})), says("it failed")]);
     settings.tools = ToolSet::builtin().with(Arc::new(Bomb));
     let session = home.create(settings).await;
-    assert_eq!(session.prompt("go").await.unwrap().text, "it failed");
+    assert_eq!(&*session.prompt("go").await.unwrap().text, "it failed");
     session.close().await;
 
     let mut settings = Settings::new(Arc::new(Bomb));
@@ -598,7 +598,7 @@ async fn resuming_remembers_what_was_said_and_which_files_were_read() {
     let session = home.engine().resume(&id, cassette(&lines)).await.unwrap();
     assert_eq!(session.resumed(), Resumed::AtRest);
     assert!(matches!(session.go_on().await, Err(EngineError::AtRest)));
-    assert_eq!(session.prompt("change").await.unwrap().text, "changed it");
+    assert_eq!(&*session.prompt("change").await.unwrap().text, "changed it");
     assert_eq!(std::fs::read_to_string(home.workspace.path().join("a.txt")).unwrap(), "two\n");
     session.close().await;
 }
@@ -634,7 +634,7 @@ async fn a_turn_that_was_cut_off_goes_on_by_the_rules_of_who_resumes_it() {
     let resumed = copy.engine().resume(session.id(), settings).await.unwrap();
     assert_eq!(resumed.resumed(), Resumed::MidTurn);
     other_gate.go.notify_one();
-    assert_eq!(resumed.go_on().await.unwrap().text, "done", "allowed now, so nobody is asked");
+    assert_eq!(&*resumed.go_on().await.unwrap().text, "done", "allowed now, so nobody is asked");
     assert_eq!((gate.runs.load(Ordering::SeqCst), other_gate.runs.load(Ordering::SeqCst)), (0, 1));
     resumed.close().await;
     session.close().await;
@@ -840,7 +840,7 @@ async fn a_call_whose_tool_is_gone_is_interrupted_on_resuming() {
         std::fs::copy(SessionDir::of(session.store(), session.id()).root().join(name), to.join(name)).unwrap();
     }
     let resumed = copy.engine().resume(session.id(), cassette(&lines)).await.unwrap();
-    assert_eq!(resumed.go_on().await.unwrap().text, "I see");
+    assert_eq!(&*resumed.go_on().await.unwrap().text, "I see");
     assert!(format!("{:?}", transcript(&resumed)).contains("this one has not"));
     resumed.close().await;
     session.close().await;

@@ -448,7 +448,7 @@ async fn a_hook_that_hangs_costs_its_time_once_and_one_that_panics_costs_nothing
     ];
     let session = home.create(settings(&model, hooks)).await;
     let report = session.prompt("go").await.unwrap();
-    assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "done"));
+    assert_eq!((report.end, &*report.text), (TurnEnd::Completed, "done"));
     session.clone().close().await;
     let runs = runs(&session);
     let of = |name: &str| runs.iter().filter(|(_, run)| run.hook == name).map(|(_, run)| run).collect::<Vec<_>>();
@@ -510,7 +510,7 @@ async fn a_refused_call_is_answered_and_a_refused_prompt_is_not_on_record() {
     let error = session.prompt("my secret is 1234").await.unwrap_err();
     assert!(matches!(&error, EngineError::PromptRefused { hook, .. } if hook == "filter"), "{error}");
     let report = session.prompt("go").await.unwrap();
-    assert_eq!((report.turn, report.text.as_str()), (1, "I will not"));
+    assert_eq!((report.turn, &*report.text), (1, "I will not"));
     session.clone().close().await;
     assert!(folded(&session).iter().any(|line| line.contains("rm is not for you")));
     assert!(!format!("{:?}", journal_of(&session)).contains("1234"));
@@ -527,7 +527,7 @@ async fn a_stop_hook_sends_the_model_back_to_work_so_often_and_no_more() {
     let hook = || Arc::new(at("ci", HookPoint::Stop, until_green));
     let session = home.create(settings(&model, vec![hook()])).await;
     let report = session.prompt("go").await.unwrap();
-    assert_eq!((report.end, report.text.as_str(), report.spent.steps), (TurnEnd::Completed, "green", 3));
+    assert_eq!((report.end, &*report.text, report.spent.steps), (TurnEnd::Completed, "green", 3));
     session.clone().close().await;
     assert_eq!(
         folded(&session),
@@ -613,7 +613,7 @@ async fn the_next_model_of_the_chain_is_asked_through_the_gate_as_well() {
     settings.policy.retry.usual.per_call = Some(0);
     let session = home.create(settings).await;
     let report = session.prompt("go").await.unwrap();
-    assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "here I am"));
+    assert_eq!((report.end, &*report.text), (TurnEnd::Completed, "here I am"));
     session.clone().close().await;
     assert_eq!(*names.0.lock().unwrap(), ["test/away attempt 1", "test/scripted attempt 1"]);
     assert_eq!(folded(&session), ["go", "note: be brief", "here I am"], "what was added once is there");
@@ -726,7 +726,7 @@ async fn cancelling_drops_the_hook_at_a_prompt_which_is_not_heard() {
     assert_eq!((report.turn, report.end), (0, TurnEnd::Canceled), "no turn began");
     standing.gone.notified().await;
     let report = session.prompt("go").await.unwrap();
-    assert_eq!((report.turn, report.text.as_str()), (1, "here"));
+    assert_eq!((report.turn, &*report.text), (1, "here"));
     session.clone().close().await;
     assert_eq!(folded(&session), ["go", "here"]);
 }
@@ -795,7 +795,7 @@ async fn a_resumed_turn_waits_for_the_hooks_at_the_sessions_start_whatever_is_as
     assert_eq!(model.asked().len(), 0);
     assert!(!journal_of(&resumed).iter().any(|record| matches!(record.event, Event::CallStarted { .. })));
     strict.go.notify_one();
-    assert_eq!(resumed.go_on().await.unwrap().text, "done");
+    assert_eq!(&*resumed.go_on().await.unwrap().text, "done");
     assert_eq!(model.asked().len(), 1);
     let kinds: Vec<&str> = journal_of(&resumed).iter().map(|record| record.event.kind()).collect();
     let at = |kind: &str| kinds.iter().rposition(|of| *of == kind);
@@ -846,7 +846,7 @@ async fn what_was_said_before_a_cancel_starts_nothing_after_it() {
     assert_eq!(second.await.unwrap().end, TurnEnd::Canceled);
     assert_eq!(model.asked().len(), 1);
     let report = session.prompt("on").await.unwrap();
-    assert_eq!((report.turn, report.text.as_str()), (2, "here"));
+    assert_eq!((report.turn, &*report.text), (2, "here"));
     session.close().await;
 }
 
@@ -900,7 +900,7 @@ async fn a_cancel_while_hooks_look_at_a_prompt_ends_its_turn_before_anything_is_
     let (report, ()) = tokio::join!(session.prompt("stop"), async { drop(session.cancel().await) });
     assert_eq!((report.unwrap().end, model.asked().len()), (TurnEnd::Canceled, 0));
     let report = session.prompt("go").await.unwrap();
-    assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "never"));
+    assert_eq!((report.end, &*report.text), (TurnEnd::Completed, "never"));
     session.close().await;
 }
 
@@ -955,7 +955,7 @@ async fn a_cancel_while_hooks_look_at_a_prompt_does_not_begin_the_session_again(
     session.cancel().await.unwrap();
     assert_eq!(first.await.unwrap().unwrap().turn, 0, "it is not on record");
     hook.go.notify_one();
-    assert_eq!(session.prompt("two").await.unwrap().text, "hello");
+    assert_eq!(&*session.prompt("two").await.unwrap().text, "hello");
     assert_eq!(*hook.starts.lock().unwrap(), 1);
 }
 
@@ -1043,7 +1043,7 @@ async fn a_prompt_of_another_process_has_its_images_what_was_piped_in_and_the_fi
         ..Prompt::new("what is in @a.txt?")
     };
     let report = there.say(prompt).await.unwrap().ended().await.unwrap();
-    assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "seen"));
+    assert_eq!((report.end, &*report.text), (TurnEnd::Completed, "seen"));
     let sent = model.asked().remove(1);
     let parts: Vec<&Part> = sent.messages.iter().flat_map(|message| &message.parts).collect();
     assert!(parts.contains(&&image), "{parts:?}");

@@ -178,7 +178,7 @@ async fn what_can_be_read_around_a_hole_becomes_a_new_session() {
     assert_eq!(transcript(&mended), "question 1, answer 1, question 2, question 3, answer 3");
     let session = home.engine().resume(&repaired.id, settings(3)).await.unwrap();
     let report = session.prompt("question 4").await.unwrap();
-    assert_eq!((report.turn, report.text.as_str()), (4, "answer 3"));
+    assert_eq!((report.turn, &*report.text), (4, "answer 3"));
     let ids = home.records(&repaired.id).into_iter().filter_map(|record| match record.event {
         Event::CallStarted { call } => Some(call),
         _ => None,

@@ -85,7 +85,7 @@ async fn every_older_journal_can_be_gone_on_with() {
         let resumed = if left == "closed" { Resumed::AtRest } else { Resumed::MidTurn };
         assert_eq!(session.resumed(), resumed);
         let report = session.prompt("and now?").await.unwrap();
-        assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "Still here."), "{version} {left}");
+        assert_eq!((report.end, &*report.text), (TurnEnd::Completed, "Still here."), "{version} {left}");
         let dir = SessionDir::of(session.store(), session.id());
         session.close().await;
         let after = sqlite::read_session(&dir).unwrap();

@@ -75,7 +75,7 @@ async fn a_message_that_waits_comes_back_with_its_words_and_whoever_waits_for_it
     );
     assert_eq!(users(&session).await, [("go".to_owned(), false), ("words of steer".to_owned(), true)]);
     gate.go.notify_one();
-    assert_eq!(first.await.unwrap().unwrap().text, "done");
+    assert_eq!(&*first.await.unwrap().unwrap().text, "done");
     assert!(matches!(refusal(&session, "steer").await, EngineError::Unqueue(UnqueueError::Read)));
     session.close().await;
 }
@@ -102,7 +102,7 @@ async fn a_cancel_and_the_queue_behind_it_leave_nothing_that_waits() {
     assert_eq!(session.unqueue(None).await.unwrap(), [], "nothing waits");
     let Reply::Seen(now) = session.ask(Request::Look {}).next().await.unwrap() else { panic!("another answer") };
     assert_eq!((now.queue.len(), now.phase), (0, piton_core::client::Stage::AtRest));
-    assert_eq!(session.prompt("again").await.unwrap().text, "after");
+    assert_eq!(&*session.prompt("again").await.unwrap().text, "after");
     let story = Story::of(&session.records().await.unwrap());
     assert!(!story.session().busy);
     assert_eq!(users(&session).await, [("go".to_owned(), false), ("again".to_owned(), false)]);
@@ -160,6 +160,6 @@ async fn a_prompt_that_hooks_look_at_comes_back_and_those_behind_it_move_up() {
     assert!(matches!(waiting.next().await, Err(EngineError::TakenBack)));
     assert!(matches!(behind.next().await.unwrap(), Reply::Accepted(_)));
     let Reply::Ended { report, .. } = behind.next().await.unwrap() else { panic!("another answer") };
-    assert_eq!(report.text, "done");
+    assert_eq!(&*report.text, "done");
     assert_eq!(users(&session).await, [("words of two".to_owned(), false)]);
 }

@@ -275,10 +275,13 @@ fn wrapped_call(entry: &Value) -> Option<Part> {
 impl Piece {
     fn into_part(self) -> Option<Part> {
         match self {
-            Self::Text { text, opaque } => {
+            // What grew by doubling keeps up to as much room again; the part stays for the whole session.
+            Self::Text { mut text, opaque } => {
+                text.shrink_to_fit();
                 (!text.is_empty() || opaque.is_some()).then_some(Part::Text { text, opaque })
             }
-            Self::Reasoning { text, opaque } => {
+            Self::Reasoning { mut text, opaque } => {
+                text.shrink_to_fit();
                 (!text.is_empty() || opaque.is_some()).then_some(Part::Reasoning { text, opaque })
             }
             Self::Call(call) => {

@@ -470,7 +470,7 @@ fn quirk_31_reasoning_goes_by_many_names_and_is_read_once() {
     ] {
         let reply = chat_reply(std::slice::from_ref(&delta));
         let thought: Vec<&str> = reply.parts.iter().filter_map(thought).collect();
-        assert_eq!((thought, prose(&reply.parts).as_str()), (vec!["hm"], "a"), "{delta}");
+        assert_eq!((thought, &*prose(&reply.parts)), (vec!["hm"], "a"), "{delta}");
     }
 }
 
@@ -546,7 +546,7 @@ fn quirk_37_ids_are_of_the_form_that_each_provider_takes() {
 fn quirk_38_calls_in_the_text_of_hosted_models_stay_text() {
     let text = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
     let reply = chat_reply(&[json!({ "content": text })]);
-    assert_eq!((prose(&reply.parts).as_str(), calls(&reply).len()), (text, 0));
+    assert_eq!((&*prose(&reply.parts), calls(&reply).len()), (text, 0));
 }
 
 #[test]
@@ -555,7 +555,7 @@ fn quirk_39_filter_results_come_before_and_among_the_words() {
         json!({ "choices": [], "prompt_filter_results": [{ "prompt_index": 0, "content_filter_results": {} }] });
     let answer = chat_stream(&[json!({ "content": "a" })], "content_filter".into());
     let reply = read(Chat, format!("{}{answer}", sse([&first]))).unwrap();
-    assert_eq!((prose(&reply.parts).as_str(), reply.finish), ("a", FinishReason::ContentFilter));
+    assert_eq!((&*prose(&reply.parts), reply.finish), ("a", FinishReason::ContentFilter));
 }
 
 #[test]
@@ -745,7 +745,7 @@ fn quirk_50_fields_go_to_those_who_take_them() {
 #[test]
 fn quirk_51_refusals_are_shown_and_pauses_are_told() {
     let reply = chat_reply(&[json!({ "refusal": "I cannot" })]);
-    assert_eq!((prose(&reply.parts).as_str(), reply.finish), ("I cannot", FinishReason::ContentFilter));
+    assert_eq!((&*prose(&reply.parts), reply.finish), ("I cannot", FinishReason::ContentFilter));
     let finish = |reason: &str| {
         let reply = read(Anthropic, anthropic_stream(&text_block("a"), reason)).unwrap();
         (reply.finish, reply.finish_raw.unwrap())
@@ -778,7 +778,7 @@ fn quirk_54_only_the_first_of_several_choices_is_the_answer() {
         chunk(0, "b", "stop".into()),
     ]);
     let reply = read(Chat, answer).unwrap();
-    assert_eq!((prose(&reply.parts).as_str(), reply.finish), ("ab", FinishReason::Stop));
+    assert_eq!((&*prose(&reply.parts), reply.finish), ("ab", FinishReason::Stop));
 }
 
 /// Beyond the list: where the words are from is kept, however often it is said.

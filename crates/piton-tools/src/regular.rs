@@ -7,7 +7,7 @@
 use rustix::fs::{Mode, OFlags, fstatfs, open as open_raw};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 /// More than any file of settings, keys, rules or words that a person keeps has, in bytes.
@@ -35,6 +35,24 @@ impl Beginning {
         let read = bytes.len() as u64;
         bytes.truncate(most);
         Ok(Self { size: size.max(read), bytes })
+    }
+
+    /// The first `most` bytes of a regular file. One read does where it gives just what the file says it has: of the
+    /// hundreds of small files of a repository's set-up, a second one each would find nothing.
+    fn of_file(mut file: File, size: u64, most: usize) -> io::Result<Self> {
+        let Some(room) = usize::try_from(size).ok().filter(|size| *size <= most.min(SETTINGS_BYTES)) else {
+            return Self::read(file, size, most);
+        };
+        let mut bytes = vec![0; room + 1];
+        let read = file.read(&mut bytes)?;
+        bytes.truncate(read);
+        if read == room {
+            return Ok(Self { bytes, size });
+        }
+        let rest = Self::read(file, 0, most.saturating_sub(read))?;
+        bytes.extend(rest.bytes);
+        bytes.truncate(most);
+        Ok(Self { size: size.max(read as u64 + rest.size), bytes })
     }
 
     /// Whether it is all of the file.
@@ -68,7 +86,7 @@ fn open_sized(path: &Path) -> io::Result<(File, u64)> {
 /// The first `most` bytes of a file.
 pub fn beginning(path: &Path, most: usize) -> io::Result<Beginning> {
     let (file, size) = open_sized(path)?;
-    Beginning::read(file, size, most)
+    Beginning::of_file(file, size, most)
 }
 
 /// All of a file, which is an error where it has more than `most` bytes.
@@ -98,7 +116,7 @@ pub fn text_of(content: impl io::Read, most: usize) -> io::Result<String> {
 pub fn whole_unlinked(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     check(&fs::symlink_metadata(path)?)?;
     let (file, size) = opened(path, OFlags::NOFOLLOW)?;
-    all_of(Beginning::read(file, size, most)?, most)
+    all_of(Beginning::of_file(file, size, most)?, most)
 }
 
 fn opened(path: &Path, more: OFlags) -> io::Result<(File, u64)> {
@@ -106,7 +124,9 @@ fn opened(path: &Path, more: OFlags) -> io::Result<(File, u64)> {
     let file = File::from(open_raw(path, flags, Mode::empty())?);
     let meta = file.metadata()?;
     check(&meta)?;
-    if is_of_the_kernel(&file) {
+    // The kernel's own file systems are on no device.
+    let is_on_a_device = rustix::fs::major(meta.dev()) != 0;
+    if !is_on_a_device && is_of_the_kernel(&file) {
         return Err(io::Error::other("it is a file of the kernel, which only a command can read"));
     }
     Ok((file, meta.len()))

@@ -59,7 +59,7 @@ impl Chat<'_> {
         self.queue.taking_back = self.queue.taking_back.saturating_sub(1);
         let refused = &mut self.queue.refused;
         refused.retain(|(id, ..)| !messages.iter().any(|taken| taken.message == *id));
-        let words = |taken: &Unqueued| message::prose(&taken.parts);
+        let words = |taken: &Unqueued| message::prose(&taken.parts).into_owned();
         let is_own = |taken: &&Unqueued| is_named || !self.queue.others.contains(&taken.message);
         let own: Vec<String> = messages.iter().filter(is_own).map(words).collect();
         self.terminal.tell(Input::PutBack(own.join("\n")));
@@ -105,7 +105,7 @@ impl Chat<'_> {
     pub(super) fn stopped_before_read(&mut self, messages: &[Unqueued]) {
         for taken in messages {
             self.note("the turn was stopped before your message was read: it is in the prompt again");
-            self.terminal.tell(Input::PutBack(message::prose(&taken.parts)));
+            self.terminal.tell(Input::PutBack(message::prose(&taken.parts).into_owned()));
         }
     }
 }

@@ -57,7 +57,7 @@ impl Story {
         let event = &record.event;
         match event {
             Event::UserSpoke { message, parts, delivery, typed, .. } => {
-                let text = typed.clone().unwrap_or_else(|| prose(parts));
+                let text = typed.clone().unwrap_or_else(|| prose(parts).into_owned());
                 self.spoke(record, message, parts, text, *delivery, changes);
             }
             Event::MessageUnqueued { message } => self.unqueued(record, message, changes),

@@ -534,7 +534,7 @@ impl Driver {
         self.line.waiting = begun.into_iter().chain(kept).collect();
         for waiting in dropped.iter().filter(|_| self.stage != Stage::Closing) {
             let report = Report::not_begun(TurnEnd::Canceled, why.clone());
-            let report = Box::new(Report { result: result.clone(), ..report });
+            let report = Box::new(Report { result: result.as_ref().into(), ..report });
             match waiting {
                 Waiting::Prompt { asker, .. } => asker.refuse(EngineError::NotBegun(report)),
                 Waiting::Compact { asker, .. } => asker.refuse(CompactError::Failed(STOPPED.to_owned())),

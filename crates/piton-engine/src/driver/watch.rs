@@ -66,7 +66,7 @@ impl Watch {
             Event::CompactionFinished { trigger, summary, .. } => {
                 watched.push(WatchedEvent::Compacted { trigger: *trigger, summary: summary.clone() });
             }
-            Event::TurnEnded { end, detail, spent, .. } => {
+            Event::TurnEnded { end, detail, spent, .. } if want(HookPoint::Turn) => {
                 let (ended_ms, text) = (record.at_ms, last_words(session));
                 let started_ms = ended_ms.saturating_sub(spent.duration_ms);
                 let (end, detail, spent) = (*end, detail.clone(), *spent);

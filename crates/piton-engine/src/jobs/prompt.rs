@@ -57,7 +57,7 @@ impl UserMessage {
     fn words(&self) -> String {
         match self.called.as_ref().and_then(|called| called.subtask.as_ref()) {
             Some(subtask) => subtask.prompt.clone(),
-            None => prose(&self.parts),
+            None => prose(&self.parts).into_owned(),
         }
     }
 

@@ -15,6 +15,7 @@ use piton_core::model::{ModelError, ModelEvent, Reply, Request};
 use piton_core::oneline;
 use piton_core::turn::State;
 use piton_models::model::Model;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 const SYSTEM: &str = "You name conversations between a person and a coding agent. Answer with a title of three to \
@@ -53,7 +54,7 @@ fn request(session: &State, name: &str) -> Request {
             session.transcript().filter(|message| message.role == role).map(|message| prose(&message.parts));
         if role == Role::User { texts.next() } else { texts.last() }.unwrap_or_default()
     };
-    let cut = |text: String| text.chars().take(SHOWN_CHARS).collect::<String>();
+    let cut = |text: Cow<'_, str>| text.chars().take(SHOWN_CHARS).collect::<String>();
     let (asked, answered) = (cut(said(Role::User)), cut(said(Role::Assistant)));
     let text = format!("The person asked:\n\n{asked}\n\nThe agent answered at the end:\n\n{answered}");
     let model = name.split_once('/').map_or(name, |(_, model)| model).to_owned();

@@ -288,7 +288,7 @@ fn a_whole_answer_is_its_message_even_beside_a_delta() {
     let read = |documents: &[Value]| {
         let mut reply = ChatReply::default();
         documents.iter().for_each(|document| drop(reply.document(document).unwrap()));
-        prose(&reply.finish().unwrap().parts)
+        prose(&reply.finish().unwrap().parts).into_owned()
     };
     let choice = |delta: Value, message: &str| {
         let message = json!({ "role": "assistant", "content": message });
@@ -375,7 +375,7 @@ fn a_reason_to_stop_counts_for_what_came_before_it() {
             reply.event(&event(end)).unwrap();
         }
         let progress = reply.progress();
-        (progress, reply.finish().map(|reply| prose(&reply.parts)).map_err(|error| error.kind))
+        (progress, reply.finish().map(|reply| prose(&reply.parts).into_owned()).map_err(|error| error.kind))
     };
     let stop = Some("stop");
     assert_eq!(heard(&[("a", None), ("b", stop), ("", None)], ""), (Progress::Finished, Ok("ab".into())));

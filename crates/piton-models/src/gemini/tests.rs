@@ -128,7 +128,7 @@ fn heard(pieces: &[(&str, Option<&str>)]) -> (Vec<Progress>, Result<String, Mode
         reply.progress()
     });
     let progress = progress.collect();
-    let end = reply.finish().map(|reply| prose(&reply.parts)).map_err(|error| error.kind);
+    let end = reply.finish().map(|reply| prose(&reply.parts).into_owned()).map_err(|error| error.kind);
     (progress, end)
 }
 

@@ -199,8 +199,8 @@ fn result(expected: &Value, played: &Played) -> Result<(), String> {
     if error["type"] != kind {
         return fail("error type", &error["type"], &kind);
     }
-    if error["message"] != json!(report.result) {
-        return fail("message", &error["message"], &json!(report.result));
+    if error["message"] != json!(&*report.result) {
+        return fail("message", &error["message"], &json!(&*report.result));
     }
     let status = played.records().iter().find_map(|record| match &record.event {
         Event::ModelFailed { error, .. } => error.status,
@@ -223,7 +223,7 @@ fn is_approved(event: &Event) -> bool {
 
 /// What the reference does and must not: a call that was cut off was not run, the model was told, and it went on.
 fn beaten(expected: &Value, played: &Played) -> Result<(), String> {
-    if expected["data"]["text"] != json!(played.report.result) {
+    if expected["data"]["text"] != json!(&*played.report.result) {
         return Err(format!("it returned {:?}", played.report.result));
     }
     let mut refused = false;
@@ -259,7 +259,7 @@ fn told(played: &Played, want: &[Value]) -> Vec<Value> {
 }
 
 fn prose(message: &Message) -> String {
-    piton_core::message::prose(&message.parts)
+    piton_core::message::prose(&message.parts).into_owned()
 }
 
 fn content(parts: &[Part]) -> Vec<Value> {

@@ -41,16 +41,16 @@ fn c_02_each_preset_has_its_documents_patience() {
     lines.push(says("ok"));
     let ran = Lab::new("etcode", lines).run();
     let waits = [1_000, 2_000, 4_000, 8_000, 16_000];
-    assert_eq!((ran.report().text.as_str(), ran.waits()), ("ok", [waits, waits].concat()));
+    assert_eq!((&*ran.report().text, ran.waits()), ("ok", [waits, waits].concat()));
 }
 
 /// C-03: the count comes before the kind: a hopeless error that is the third is told as the third.
 #[test]
 fn c_03_the_count_comes_before_the_kind() {
     let ran = Lab::new("pulse", vec![fails(500), fails(500), fails(400)]).run();
-    assert_eq!(ran.report().result, "Failed after 3 errors: upstream 400");
+    assert_eq!(&*ran.report().result, "Failed after 3 errors: upstream 400");
     let ran = Lab::new("pulse", vec![fails(500), fails(400)]).run();
-    assert_eq!(ran.report().result, "Error: upstream 400");
+    assert_eq!(&*ran.report().result, "Error: upstream 400");
 }
 
 /// C-04 C-21: fifty turns, five hundred steps or twenty-five, or no limit; each number can be set.
@@ -197,8 +197,8 @@ fn c_20_three_identical_calls() {
 fn c_22_an_object_with_the_documents_string_in_it() {
     let ran = Lab::new("coder-mvp", rounds(9)).change(|settings| settings.policy.steps.max = Some(2)).run();
     let report = ran.report();
-    assert_eq!((report.end, report.spent.steps, report.text.as_str()), (TurnEnd::MaxSteps, 2, ""));
-    assert_eq!(report.result, "Max steps reached, task may be incomplete.");
+    assert_eq!((report.end, report.spent.steps, &*report.text), (TurnEnd::MaxSteps, 2, ""));
+    assert_eq!(&*report.result, "Max steps reached, task may be incomplete.");
 }
 
 /// C-24: tokens are input, output, reasoning, and those of the cache apart, and are summed up so.
@@ -275,7 +275,7 @@ fn c_09_an_observer_is_waited_for_and_may_fail() {
         }
     }
     let ran = Lab::new("neovate", vec![says("done")]).hook(Arc::new(Observer)).run();
-    assert_eq!((ran.end(), ran.report().result.as_str()), (TurnEnd::Completed, "done"));
+    assert_eq!((ran.end(), &*ran.report().result), (TurnEnd::Completed, "done"));
     let failed = ran.records().into_iter().any(|record| match record.event {
         Event::HooksRan { runs, .. } => {
             runs.iter().any(|run| run.detail.as_deref().unwrap_or_default().contains("over the limit"))

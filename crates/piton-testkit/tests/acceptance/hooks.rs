@@ -39,7 +39,7 @@ fn s0_020_a_slow_listener_misses_no_text() {
     let heard = slow.0.lock().unwrap().clone();
     assert_eq!(heard.last().map(String::as_str), Some("(the end)"), "all of it before the reply counts as said");
     assert_eq!(heard[..heard.len() - 1], pieces);
-    assert_eq!((ran.report().text.as_str(), ran.played.deltas().len()), (pieces.concat().as_str(), 300));
+    assert_eq!((&*ran.report().text, ran.played.deltas().len()), (pieces.concat().as_str(), 300));
 }
 
 /// Puts its own words in the place of every result.
@@ -115,7 +115,7 @@ fn s1_031_what_sees_an_answer_changes_nothing() {
     let sent = |ran: &Ran| ran.requests.iter().map(|request| said(&request.messages)).collect::<Vec<_>>();
     assert_eq!(sent(&alone), sent(&watched));
     assert_eq!(said(&alone.played.transcript()), said(&watched.played.transcript()));
-    assert_eq!((watched.end(), watched.report().result.as_str()), (TurnEnd::Completed, "done"));
+    assert_eq!((watched.end(), &*watched.report().result), (TurnEnd::Completed, "done"));
     let complaints = watched.records().into_iter().filter(|record| match &record.event {
         Event::HooksRan { runs, .. } => runs.iter().any(|run| run.hook == "meddler" && run.detail.is_some()),
         _ => false,

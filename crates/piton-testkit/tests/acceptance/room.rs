@@ -41,7 +41,7 @@ fn s0_044_room_is_made_before_the_next_call() {
     assert_eq!(order, ["step_started", "compaction_finished", "step_started"]);
     let (before, after) = (ran.words(0), ran.words(1));
     assert!(!before.contains(MARK) && after.contains(MARK) && after.contains("All went well."), "{after}");
-    assert_eq!((ran.end(), ran.report().text.as_str()), (TurnEnd::Completed, "end"));
+    assert_eq!((ran.end(), &*ran.report().text), (TurnEnd::Completed, "end"));
 }
 
 /// S1-012: two summaries a run at most, whether they help or not.
@@ -141,19 +141,19 @@ fn s1_053_a_full_window_makes_room_or_ends_with_the_sentence() {
     let ran = cut("part", 100_000).run();
     let [Event::CompactionFinished { trigger, .. }] = &ran.compactions()[..] else { panic!("not one") };
     assert_eq!((*trigger, ran.requests.len(), ran.summaries.len()), (Trigger::Forced, 3, 1));
-    assert_eq!((ran.end(), ran.report().result.as_str()), (TurnEnd::Completed, "the rest"));
+    assert_eq!((ran.end(), &*ran.report().result), (TurnEnd::Completed, "the rest"));
     assert!(ran.words(2).contains(MARK));
     for (text, returned) in [("part", "part"), ("", "Context limit reached.")] {
         let alone = cut(text, 100_000);
         let alone = Lab { lines: alone.lines[1..].to_vec(), ..alone }.prompts(&["go"]).run();
         assert_eq!((alone.requests.len(), alone.summaries.len()), (1, 0), "there is nothing to sum up");
-        assert_eq!((alone.end(), alone.report().result.as_str()), (TurnEnd::ContextLimit, returned));
+        assert_eq!((alone.end(), &*alone.report().result), (TurnEnd::ContextLimit, returned));
     }
     let mut again = finishes("", FinishReason::Length);
     reply(&mut again).usage = used(100_000, 5);
     let lab = cut("part", 100_000);
     let ran = Lab { lines: vec![lab.lines[0].clone(), again], ..lab }.run();
-    assert_eq!((ran.end(), ran.report().result.as_str()), (TurnEnd::ContextLimit, "Context limit reached."));
+    assert_eq!((ran.end(), &*ran.report().result), (TurnEnd::ContextLimit, "Context limit reached."));
     assert!((1..=2).contains(&ran.summaries.len()) && ran.requests.len() <= 4, "{}", ran.requests.len());
     let ran = cut("part", 100_000).change(|settings| settings.policy.steps.max = Some(1)).run();
     assert_eq!(
@@ -179,7 +179,7 @@ fn n1_06_a_cut_reply_is_no_full_window() {
         for (tokens, summaries) in [(full_at - 1, 0), (full_at, 1)] {
             let ran = cut("part", tokens).model(model).run();
             let made = ran.compactions().iter().filter(|event| is_forced(event)).count();
-            assert_eq!((made, ran.report().result.as_str()), (summaries, "the rest"), "{model} at {tokens}");
+            assert_eq!((made, &*ran.report().result), (summaries, "the rest"), "{model} at {tokens}");
         }
     }
 }

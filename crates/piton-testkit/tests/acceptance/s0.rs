@@ -14,7 +14,7 @@ fn s0_002_tools_are_run_until_none_is_left() {
         vec![says(&use_tool("echo", &json!({"n": 1}))), says(&use_tool("echo", &json!({"n": 2}))), says("third")],
     )
     .run();
-    assert_eq!((ran.requests.len(), ran.report().text.as_str()), (3, "third"));
+    assert_eq!((ran.requests.len(), &*ran.report().text), (3, "third"));
     let roles: Vec<Role> = ran.played.transcript().iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Assistant, Role::Tool, Role::Assistant]);
 }
@@ -31,7 +31,7 @@ fn s0_005_text_and_reasoning_are_told_as_they_come() {
         .iter()
         .filter_map(|delta| if let Delta::Text { text } = delta { Some(text.as_str()) } else { None })
         .collect();
-    assert_eq!(text, ran.report().text);
+    assert_eq!(*text, *ran.report().text);
 }
 
 /// S0-006 S0-007: the loop needs nothing but what it is given: no configuration, no home, and it leaves nothing behind.
@@ -84,7 +84,7 @@ fn s0_034_a_denied_tool_ends_the_run() {
     let lines = vec![says(&use_tool("echo", &json!({}))), says("never")];
     let ran = Lab::new("neovate", lines).asking(Decision::Deny(None)).run();
     assert_eq!((ran.end(), ran.requests.len()), (TurnEnd::ToolDenied, 1));
-    assert_eq!(ran.report().result, "Error: Tool execution was denied by user.");
+    assert_eq!(&*ran.report().result, "Error: Tool execution was denied by user.");
     let outcome = &ran.outcomes()[0];
     assert_eq!((outcome.status, outcome.text.as_str()), (Status::Denied, "Error: Tool execution was denied by user."));
     assert_eq!(ran.report().spent.calls, 0);
@@ -96,7 +96,7 @@ fn s0_034_a_denied_tool_ends_the_run() {
 fn s0_036_cancelled_at_the_start_nothing_is_asked() {
     let ran = Lab::new("neovate", vec![says("never")]).stopped_at_once().run();
     assert_eq!((ran.end(), ran.requests.len()), (TurnEnd::Canceled, 0));
-    assert_eq!(ran.report().result, "Operation was canceled");
+    assert_eq!(&*ran.report().result, "Operation was canceled");
 }
 
 /// S0-040 S0-119: cancelled while the model speaks, what it said is kept and marked, and no later word comes.
@@ -165,7 +165,7 @@ fn s0_043_rounds_of_tools_are_free() {
     let mut lines: Vec<Line> = (0..60).map(|_| says(&use_tool("echo", &json!({"same": true})))).collect();
     lines.push(says("end"));
     let ran = Lab::new("neovate", lines).change(|settings| settings.policy.steps.max = Some(1)).run();
-    assert_eq!((ran.end(), ran.report().result.as_str(), ran.requests.len()), (TurnEnd::Completed, "end", 61));
+    assert_eq!((ran.end(), &*ran.report().result, ran.requests.len()), (TurnEnd::Completed, "end", 61));
     assert_eq!((ran.report().spent.counted_steps, ran.report().spent.steps), (1, 61), "turnsCount");
 }
 

@@ -61,7 +61,7 @@ fn s2_016_text_beside_a_call_is_kept() {
     let ran = Lab::new("coder-mvp", vec![calls("Let me see.", &[("echo", json!({"n": 1}))]), says("done")]).run();
     let words = ran.words(1);
     assert!(words.contains("Let me see.") && words.contains("tool_result"), "{words}");
-    assert_eq!(ran.report().result, "done");
+    assert_eq!(&*ran.report().result, "done");
 }
 
 /// S2-018: a reply that was cut is returned as it is, and marked; without text, the sentence is.
@@ -69,7 +69,7 @@ fn s2_016_text_beside_a_call_is_kept() {
 fn s2_018_a_cut_reply_is_the_answer_and_is_marked() {
     for (text, returned) in [("part", "part"), ("", "Context limit reached.")] {
         let ran = Lab::new("coder-mvp", vec![finishes(text, FinishReason::Length), says("never")]).run();
-        assert_eq!((ran.requests.len(), ran.report().result.as_str()), (1, returned));
+        assert_eq!((ran.requests.len(), &*ran.report().result), (1, returned));
         assert_eq!(ran.report().detail.as_deref(), Some("Context limit reached."));
     }
 }
@@ -111,7 +111,7 @@ fn s2_034_the_cut_is_between_characters() {
 fn s2_040_three_identical_calls_end_the_run() {
     let ran = Lab::new("coder-mvp", vec![calls("", &[("echo", json!({"same": 1}))])]).run();
     assert_eq!((ran.end(), ran.requests.len()), (TurnEnd::NoProgress, 3));
-    assert_eq!(ran.report().result, "Request aborted.");
+    assert_eq!(&*ran.report().result, "Request aborted.");
     assert_eq!(
         ran.report().detail.as_deref(),
         Some("[Warning] Doom loop detected, aborting..."),

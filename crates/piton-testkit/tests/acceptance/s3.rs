@@ -29,7 +29,7 @@ fn s3_022_calls_are_answered_whatever_the_reason_to_stop() {
     let mut first = calls("", &[("echo", json!({"n": 1}))]);
     reply(&mut first).finish = FinishReason::Stop;
     let ran = Lab::new("etcode", vec![first, says("done")]).run();
-    assert_eq!((ran.requests.len(), ran.report().text.as_str()), (2, "done"));
+    assert_eq!((ran.requests.len(), &*ran.report().text), (2, "done"));
 }
 
 /// S3-020 S3-023 S3-050 S3-063 S4-057: what cannot be retried ends the run, and the session stays usable.
@@ -39,7 +39,7 @@ fn s3_063_what_cannot_be_retried_ends_the_run() {
     assert_eq!((ran.end(), ran.requests.len()), (TurnEnd::ApiError, 1));
     assert!(ran.kinds().contains(&"model_failed"));
     let ran = Lab::new("etcode", vec![fails(400), says("again")]).prompts(&["first", "second"]).run();
-    assert_eq!((ran.end(), ran.report().text.as_str()), (TurnEnd::Completed, "again"));
+    assert_eq!((ran.end(), &*ran.report().text), (TurnEnd::Completed, "again"));
 }
 
 /// S3-033: a call that was cancelled before it ran is answered all the same.

@@ -21,7 +21,7 @@ fn s4_021_every_reason_to_stop() {
     let stop = Lab::new("opencode", vec![says("done")]).run();
     assert_eq!((stop.end(), stop.report().detail.clone(), stop.requests.len()), (TurnEnd::Completed, None, 1));
     let cut = Lab::new("opencode", vec![finishes("part", FinishReason::Length), says("never")]).run();
-    assert_eq!((cut.end(), cut.requests.len(), cut.report().text.as_str()), (TurnEnd::Completed, 1, "part"));
+    assert_eq!((cut.end(), cut.requests.len(), &*cut.report().text), (TurnEnd::Completed, 1, "part"));
     assert!(cut.report().detail.as_deref().unwrap().contains("cut"), "the person is told");
     let tools = Lab::new("opencode", {
         let mut lines = rounds(1);
@@ -96,7 +96,7 @@ fn s4_079_a_call_keeps_what_it_was_and_what_came_of_it() {
     let ran = Lab::new("opencode", lines).tools(ToolSet::builtin()).run();
     let outcome = &ran.outcomes()[0];
     assert!(outcome.text.contains("alpha") && !outcome.title.is_empty() && outcome.metadata["path"].is_string());
-    assert_eq!(ran.report().text, "done");
+    assert_eq!(&*ran.report().text, "done");
 }
 
 /// S4-077: ids sort by the time they were made.

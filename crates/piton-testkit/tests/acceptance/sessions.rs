@@ -126,7 +126,7 @@ fn s3_103_two_writers_at_once() {
                 let engine = Engine::open(data);
                 for _ in 0..10 {
                     let session = engine.create(&workspace.path(), settings("etcode", vec![says(name)])).await.unwrap();
-                    assert_eq!(session.prompt("go").await.unwrap().text, name);
+                    assert_eq!(&*session.prompt("go").await.unwrap().text, name);
                     session.close().await;
                     engine.index().unwrap().list(None, 100).unwrap();
                 }
@@ -175,7 +175,7 @@ fn s4_005_every_end_leaves_a_session_that_can_be_used() {
         if end == TurnEnd::Budget {
             continue;
         }
-        assert_eq!((ends[1], ran.report().text.as_str()), (TurnEnd::Completed, "again"), "after {end:?}");
+        assert_eq!((ends[1], &*ran.report().text), (TurnEnd::Completed, "again"), "after {end:?}");
         assert!(piton_core::turn::State::fold(&ran.records()).is_at_rest());
     }
 }
@@ -192,7 +192,7 @@ fn s0_006_nothing_is_written_where_sessions_are_kept_in_memory() {
         let mut settings = settings("etcode", lines);
         settings.tools = ToolSet::empty().with(prop("echo"));
         let session = engine.create(&workspace.path(), settings).await.unwrap();
-        assert_eq!(session.prompt("go").await.unwrap().text, "done");
+        assert_eq!(&*session.prompt("go").await.unwrap().text, "done");
         let kinds = session.records().await.unwrap().iter().map(|record| record.event.kind()).collect();
         session.close().await;
         kinds
@@ -264,7 +264,7 @@ fn s0_023_every_raw_piece_is_told_with_the_id_of_its_request() {
         let mut settings = Settings { model, tools: ToolSet::builtin(), ..settings("etcode", vec![]) };
         settings.hooks.push(hook);
         let session = engine.create(&workspace.path(), settings).await.unwrap();
-        assert_eq!(session.prompt("go").await.unwrap().text, "two");
+        assert_eq!(&*session.prompt("go").await.unwrap().text, "two");
         session.close().await;
     });
     let chunks = chunks.0.lock().unwrap();
