@@ -66,6 +66,13 @@ pub(crate) fn know_settings(firewall: &Firewall, settings: &Settings) {
     }
 }
 
+/// Adds what MCP servers are given to log in with.
+pub(crate) fn know_servers(firewall: &Firewall, settings: &Settings) {
+    for (name, value) in settings.tools.servers().map(|servers| servers.secrets()).unwrap_or_default() {
+        firewall.know(&name, &value);
+    }
+}
+
 /// Takes known secrets out of what a request says before the conversation: servers, skills and agents have words of theirs in it. A tool
 /// whose name holds one is left out.
 pub(crate) fn clean_frame(request: &mut Request, firewall: &Firewall) {

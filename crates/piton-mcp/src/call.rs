@@ -28,6 +28,8 @@ const MOST_ROUNDS: usize = 10;
 const POLL: Duration = Duration::from_secs(1);
 const POLL_LEAST: Duration = Duration::from_millis(100);
 const POLL_MOST: Duration = Duration::from_secs(60);
+/// How often a call's time may pass in all, whatever progress its server tells of.
+const MOST_TIMES: u32 = 30;
 /// How long a request that only looks may take.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -59,7 +61,9 @@ impl Asking<'_> {
         request: ClientRequest,
         under_way: Option<&UnderWay>,
     ) -> Result<ServerResult, Failure> {
-        let mut options = PeerRequestOptions::with_timeout(self.timeout).reset_timeout_on_progress();
+        let mut options = PeerRequestOptions::with_timeout(self.timeout)
+            .reset_timeout_on_progress()
+            .with_max_total_timeout(self.timeout.saturating_mul(MOST_TIMES));
         if let Some(traceparent) = self.traceparent {
             let mut meta = RequestMetaObject::default();
             meta.set_traceparent(traceparent);
@@ -225,11 +229,14 @@ fn failed(error: &ServiceError, server: &str, asking: &Asking<'_>) -> Outcome {
             text::words(&said.message, 4_000),
             said.code.0
         )),
-        ServiceError::Timeout { .. } => Outcome::new(
+        ServiceError::Timeout { timeout } => Outcome::new(
             Status::TimedOut,
             format!(
-                "{server} gave no sign of life for {} s. It was told to stop; it may have done its work in part or whole.",
-                asking.timeout.as_secs()
+                "{server} gave no result {}. It was told to stop; it may have done its work in part or whole.",
+                match *timeout > asking.timeout {
+                    true => format!("within {} s, the most that a call may take", timeout.as_secs()),
+                    false => format!("and no sign of life for {} s", asking.timeout.as_secs()),
+                }
             ),
         ),
         ServiceError::UnexpectedResponse | ServiceError::InputRequiredRoundsExceeded { .. } => {

@@ -4,8 +4,9 @@ use crate::entry::Entry;
 use crate::{names, schema, text};
 use piton_tools::servers::{ServerPrompt, ServerResource};
 use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Things of one kind that are kept of a server.
@@ -154,7 +155,7 @@ fn tools(listed: Vec<Value>, entry: &Entry, problems: &mut Problems) -> Vec<Offe
     let mut kept = Vec::new();
     for value in listed {
         let name = name_of(&value);
-        let tool = match tool(value, &entry.name) {
+        let tool = match tool(value, &entry.name, problems) {
             Ok(tool) => tool,
             Err(why) => {
                 problems.left_out("tool", &name, &why);
@@ -189,6 +190,25 @@ fn name_of(value: &Value) -> String {
     name.unwrap_or("without a name").to_owned()
 }
 
+/// A thing of a list, without those of its optional fields that are not sound.
+fn sound<T: DeserializeOwned>(value: Value, needed: &[&str]) -> Result<T, String> {
+    let error = match serde_json::from_value(value.clone()) {
+        Ok(sound) => return Ok(sound),
+        Err(error) => error.to_string(),
+    };
+    let Value::Object(fields) = value else { return Err(error) };
+    let (mut kept, optional): (Map<_, _>, Map<_, _>) =
+        fields.into_iter().partition(|(name, _)| needed.contains(&name.as_str()));
+    let read = |kept: &Map<String, Value>| serde_json::from_value::<T>(Value::Object(kept.clone()));
+    for (name, field) in optional {
+        kept.insert(name.clone(), field);
+        if read(&kept).is_err() {
+            kept.remove(&name);
+        }
+    }
+    read(&kept).map_err(|error| error.to_string())
+}
+
 /// A name that goes back to the server as it is.
 fn name(name: &str) -> Result<String, String> {
     if name.is_empty() {
@@ -203,29 +223,34 @@ fn name(name: &str) -> Result<String, String> {
     }
 }
 
-fn tool(value: Value, server: &str) -> Result<Offered, String> {
+fn tool(value: Value, server: &str, problems: &mut Problems) -> Result<Offered, String> {
     let bytes = value.get("inputSchema").map_or(0, |schema| schema.to_string().len());
     if bytes > MOST_SCHEMA_BYTES {
         return Err(format!("its input schema has {}", text::size(bytes)));
     }
-    let tool: Tool = serde_json::from_value(value).map_err(|error| error.to_string())?;
+    let tool: Tool = sound(value, &["name", "inputSchema"])?;
     let own_name = name(&tool.name)?;
     if let Some(fault) = schema::fault_of_input(&tool.input_schema) {
         return Err(fault);
     }
-    let output = tool.output_schema.map(|schema| Value::Object((*schema).clone()));
+    let mut output = tool.output_schema.map(|schema| Value::Object((*schema).clone()));
+    if let Some(bytes) = output.as_ref().map(|schema| schema.to_string().len()).filter(|size| *size > MOST_SCHEMA_BYTES)
+    {
+        output = None;
+        problems.left_out("output schema of", &own_name, &format!("it has {}", text::size(bytes)));
+    }
     Ok(Offered {
         name: names::of_tool(server, &own_name),
         own_name,
         title: text::line(&tool.title.unwrap_or_default(), MOST_TITLE_CHARS),
         description: text::words(tool.description.unwrap_or_default().trim(), MOST_DESCRIPTION_BYTES),
         schema: Value::Object((*tool.input_schema).clone()),
-        output: output.filter(|schema| schema.to_string().len() <= MOST_SCHEMA_BYTES),
+        output,
     })
 }
 
 fn prompt(value: Value) -> Result<OfferedPrompt, String> {
-    let prompt: Prompt = serde_json::from_value(value).map_err(|error| error.to_string())?;
+    let prompt: Prompt = sound(value, &["name"])?;
     let mut arguments = Vec::new();
     for argument in prompt.arguments.unwrap_or_default() {
         let description = text::words(&argument.description.unwrap_or_default(), MOST_DESCRIPTION_BYTES);
@@ -236,12 +261,12 @@ fn prompt(value: Value) -> Result<OfferedPrompt, String> {
 }
 
 fn resource(value: Value) -> Result<OfferedResource, String> {
-    let resource: Resource = serde_json::from_value(value).map_err(|error| error.to_string())?;
+    let resource: Resource = sound(value, &["uri", "name"])?;
     offered(resource.uri, &resource.name, resource.description, false)
 }
 
 fn template(value: Value) -> Result<OfferedResource, String> {
-    let template: ResourceTemplate = serde_json::from_value(value).map_err(|error| error.to_string())?;
+    let template: ResourceTemplate = sound(value, &["uriTemplate", "name"])?;
     offered(template.uri_template, &template.name, template.description, true)
 }
 
@@ -260,8 +285,12 @@ fn kept<T>(
     problems: &mut Problems,
 ) -> Vec<T> {
     let mut kept = Vec::new();
-    for value in listed.into_iter().take(MOST_OF_A_KIND) {
+    for value in listed {
         let name = name_of(&value);
+        if kept.len() == MOST_OF_A_KIND {
+            problems.left_out(kind, &name, "there are too many");
+            break;
+        }
         match read(value) {
             Ok(sound) => kept.push(sound),
             Err(why) => problems.left_out(kind, &name, &why),

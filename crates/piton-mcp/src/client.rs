@@ -263,6 +263,10 @@ impl Servers for Client {
         self.servers.values().map(|managed| managed.shown()).collect()
     }
 
+    fn secrets(&self) -> Vec<(String, String)> {
+        self.servers.values().flat_map(|managed| managed.entry.secrets()).collect()
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.shared.changes.subscribe()
     }

@@ -1,5 +1,6 @@
 //! A server's entry in a configuration, after variables were filled in: how to start or reach it, and what holds for it.
 
+use piton_core::secrets::{is_secret_name, is_secret_variable};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,10 +29,34 @@ pub struct Entry {
     pub without: Vec<String>,
     /// The hosts that its sandboxed process may reach. `None`: all; a server of the user's own says so.
     pub net: Option<Vec<String>>,
+    /// The variables in it that are named like secrets, and what was filled in for them.
+    pub filled: BTreeMap<String, String>,
     /// BLAKE3 of the entry as its file has it, before variables: names its manifest, and is what trust covers.
     pub hash: String,
     /// The file that it comes from.
     pub file: PathBuf,
+}
+
+impl Entry {
+    /// What of it is secret, each with a name: a server may say it back.
+    pub fn secrets(&self) -> Vec<(String, String)> {
+        let mut all: Vec<(String, String)> = self.filled.clone().into_iter().collect();
+        match &self.transport {
+            Transport::Stdio { env, .. } => {
+                let secret = env.iter().filter(|(name, _)| is_secret_variable(name));
+                all.extend(secret.map(|(name, value)| (name.clone(), value.clone())));
+            }
+            Transport::Http { headers, login, .. } | Transport::Sse { headers, login, .. } => {
+                let is_secret = |name: &str| name.eq_ignore_ascii_case("authorization") || is_secret_name(name);
+                // Behind the scheme: `Bearer …`.
+                let key = |value: &str| value.rsplit(' ').next().unwrap_or(value).to_owned();
+                let secret = headers.iter().filter(|(name, _)| is_secret(name));
+                all.extend(secret.map(|(name, value)| (name.clone(), key(value))));
+                all.extend(login.client_secret.iter().map(|secret| ("client_secret".to_owned(), secret.clone())));
+            }
+        }
+        all
+    }
 }
 
 /// How a server is reached.

@@ -3,7 +3,9 @@
 
 #![expect(deprecated, reason = "roots, sampling and logging are, and servers of the legacy era use them")]
 
+use crate::surroundings::Surroundings;
 use crate::text;
+use piton_core::secrets::{Depth, Firewall};
 use piton_tools::executor::OutputSink;
 use piton_tools::servers::{Elicitation, ElicitationAnswer, ServerClient};
 use rmcp::ClientHandler;
@@ -14,7 +16,7 @@ use rmcp::model::{
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 use url::Url;
@@ -23,8 +25,12 @@ use url::Url;
 const MOST_MESSAGE_BYTES: usize = 4_096;
 /// Characters of a line of progress.
 const MOST_PROGRESS_CHARS: usize = 500;
+/// Lines of progress of one call that are shown; a server may tell of it without end.
+const MOST_PROGRESS: usize = 10_000;
 /// Characters of a log message.
 const MOST_LOG_CHARS: usize = 500;
+/// Log messages of one connection that are kept.
+const MOST_LOGGED: usize = 1_000;
 
 /// Our side of a connection.
 #[derive(Debug, Clone)]
@@ -33,6 +39,8 @@ pub(crate) struct Host {
     root: Option<Url>,
     calls: Calls,
     lists: Arc<Notify>,
+    firewall: Firewall,
+    logged: Arc<AtomicUsize>,
 }
 
 /// The calls that are under way with a server.
@@ -45,6 +53,8 @@ pub(crate) struct Running {
     client: Arc<dyn ServerClient>,
     output: OutputSink,
     sent: Mutex<Option<(RequestId, ProgressToken)>>,
+    /// How often it told of its progress.
+    told: AtomicUsize,
 }
 
 /// A call that is under way for as long as this is kept.
@@ -56,7 +66,7 @@ pub(crate) struct UnderWay {
 
 impl Calls {
     pub(crate) fn begin(&self, client: Arc<dyn ServerClient>, output: OutputSink) -> UnderWay {
-        let running = Arc::new(Running { client, output, sent: Mutex::new(None) });
+        let running = Arc::new(Running { client, output, sent: Mutex::new(None), told: AtomicUsize::new(0) });
         self.lock().push(Arc::clone(&running));
         UnderWay { calls: self.clone(), running }
     }
@@ -109,8 +119,9 @@ impl Drop for UnderWay {
 
 impl Host {
     /// `lists` is notified when the server says that what it offers has changed.
-    pub(crate) fn new(server: &str, workspace: &Path, calls: Calls, lists: Arc<Notify>) -> Self {
-        Self { server: server.to_owned(), root: Url::from_file_path(workspace).ok(), calls, lists }
+    pub(crate) fn new(server: &str, around: &Surroundings, calls: Calls, lists: Arc<Notify>) -> Self {
+        let (root, firewall) = (Url::from_file_path(&around.workspace).ok(), around.firewall.clone());
+        Self { server: server.to_owned(), root, calls, lists, firewall, logged: Arc::default() }
     }
 
     pub(crate) fn roots(&self) -> ListRootsResult {
@@ -218,6 +229,9 @@ impl ClientHandler for Host {
 
     async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
         let Some(running) = self.calls.of_token(&params.progress_token) else { return };
+        if running.told.fetch_add(1, Relaxed) >= MOST_PROGRESS {
+            return;
+        }
         let share = match params.total {
             Some(total) => format!("{} of {total}", params.progress),
             None => params.progress.to_string(),
@@ -231,11 +245,19 @@ impl ClientHandler for Host {
         params: LoggingMessageNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
+        let before = self.logged.fetch_add(1, Relaxed);
+        if before >= MOST_LOGGED {
+            return;
+        }
         let said = match &params.data {
             Value::String(text) => text::line(text, MOST_LOG_CHARS),
             other => text::line(&other.to_string(), MOST_LOG_CHARS),
         };
+        let said = self.firewall.cleaned(&said, Depth::Known);
         let server = self.server.as_str();
+        if before + 1 == MOST_LOGGED {
+            tracing::info!(server, "its log messages go on, and are no longer kept");
+        }
         match params.level {
             LoggingLevel::Debug | LoggingLevel::Info | LoggingLevel::Notice => tracing::debug!(server, "says: {said}"),
             _ => tracing::info!(server, "says: {said}"),

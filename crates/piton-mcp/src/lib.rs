@@ -22,6 +22,7 @@ mod connect;
 mod probe;
 mod sse;
 mod lines;
+mod damaged;
 mod process;
 mod guard;
 mod login;

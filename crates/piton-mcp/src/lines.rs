@@ -1,8 +1,10 @@
-//! Messages of a process, one a line. A line that is no message is passed over, one that is too long is thrown away, and nothing
-//! that a server does or does not read holds up what we read from it: rmcp's own transport answers every bad line, and two sides that
-//! only write wait for each other for ever.
+//! Messages of a process, one a line. An answer that cannot be read fails the request that it belongs to; any other line that is no
+//! message is passed over. Nothing that a server does or does not read holds up what we read from it: rmcp's own transport answers
+//! every bad line, and two sides that only write wait for each other for ever.
 
+use crate::damaged;
 use crate::process::Input;
+use crate::text;
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -14,14 +16,16 @@ use tokio::sync::mpsc;
 const MOST_WAITING: usize = 1_024;
 /// Bad lines that are logged.
 const MOST_LOGGED: usize = 20;
+/// Bytes that are kept of the end of a line that is too long: which request it answers may stand there.
+const TAIL: usize = 4_096;
 
 /// Both directions.
 pub(crate) struct Lines<R> {
     output: BufReader<R>,
     line: Vec<u8>,
     most_bytes: usize,
-    /// The rest of a line that is too long is being thrown away.
-    is_too_long: bool,
+    /// The line is too long: its beginning is in `line`, and of the rest only the end is kept.
+    tail: Option<Vec<u8>>,
     bad: usize,
     input: Option<mpsc::Sender<Vec<u8>>>,
 }
@@ -31,7 +35,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         let (sender, receiver) = mpsc::channel(MOST_WAITING);
         tokio::spawn(write(input, receiver));
         let output = BufReader::with_capacity(64 << 10, output);
-        Self { output, line: Vec::new(), most_bytes, is_too_long: false, bad: 0, input: Some(sender) }
+        Self { output, line: Vec::new(), most_bytes, tail: None, bad: 0, input: Some(sender) }
     }
 
     /// Completes the line that is being read; nothing at the end. May be dropped while it waits.
@@ -40,18 +44,37 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let bytes = self.output.fill_buf().await.ok().filter(|bytes| !bytes.is_empty())?;
             let end = bytes.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(bytes.len(), |end| end + 1);
-            if !self.is_too_long {
-                self.line.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
+            let bytes = &bytes[..end.unwrap_or(bytes.len())];
+            match &mut self.tail {
+                Some(tail) => {
+                    tail.extend_from_slice(bytes);
+                    tail.drain(..tail.len().saturating_sub(TAIL));
+                }
+                None => self.line.extend_from_slice(bytes),
             }
             self.output.consume(taken);
             if self.line.len() > self.most_bytes {
-                (self.line, self.is_too_long) = (Vec::new(), true);
-                self.bad("it is too long");
+                self.tail = Some(self.line[self.line.len().saturating_sub(TAIL)..].to_vec());
+                self.line.truncate(TAIL);
+                self.line.shrink_to_fit();
             }
-            if end.is_some() && !std::mem::take(&mut self.is_too_long) {
+            if end.is_some() {
                 return Some(());
             }
         }
+    }
+
+    /// What a line says; nothing where it is no message and no answer.
+    fn read(&mut self, line: &[u8], tail: Option<&[u8]>) -> Option<ServerJsonRpcMessage> {
+        let why = match tail {
+            Some(_) => format!("it has more than {}", text::size(self.most_bytes)),
+            None => match damaged::read(line) {
+                Ok(message) => return Some(message),
+                Err(why) => why,
+            },
+        };
+        self.bad(&why);
+        damaged::failed(line, tail.unwrap_or(line), &why)
     }
 
     fn bad(&mut self, why: &str) {
@@ -91,13 +114,12 @@ impl<R: AsyncRead + Unpin + Send + 'static> Transport<RoleClient> for Lines<R> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             self.read_line().await?;
-            let line = std::mem::take(&mut self.line);
+            let (line, tail) = (std::mem::take(&mut self.line), self.tail.take());
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            match serde_json::from_slice::<ServerJsonRpcMessage>(&line) {
-                Ok(message) => return Some(message),
-                Err(error) => self.bad(&error.to_string()),
+            if let Some(message) = self.read(&line, tail.as_deref()) {
+                return Some(message);
             }
         }
     }
@@ -120,6 +142,21 @@ mod tests {
         let mut lines = Lines::new(std::io::Cursor::new(said.into_bytes()), Box::new(input), 1_000);
         assert!(matches!(lines.receive().await, Some(ServerJsonRpcMessage::Response(_))));
         assert!(lines.receive().await.is_none());
-        assert_eq!(lines.bad, 4);
+        assert_eq!(lines.bad, 3, "what ends without a line end is not one");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_too_long_fails_its_request() {
+        let large = "x".repeat(20_000);
+        let said = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{{\"a\":\"{large}\"}}}}\n{{\"result\":{{\"id\":1,\"a\":\"{large}\"}},\"jsonrpc\":\"2.0\",\"id\":8}}\n"
+        );
+        let (input, _held) = tokio::io::duplex(1);
+        let mut lines = Lines::new(std::io::Cursor::new(said.into_bytes()), Box::new(input), 10_000);
+        for id in [7, 8] {
+            let Some(ServerJsonRpcMessage::Error(failed)) = lines.receive().await else { panic!("{id}") };
+            assert_eq!(failed.id, Some(rmcp::model::RequestId::Number(id)));
+            assert!(failed.error.message.contains("it has more than 10 kB"), "{}", failed.error.message);
+        }
     }
 }

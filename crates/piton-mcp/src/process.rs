@@ -293,7 +293,12 @@ impl Command<'_> {
     fn secrets(&self) -> Vec<String> {
         /// Shorter ones are words.
         const SECRET_CHARS: usize = 8;
-        self.env.values().filter(|value| value.len() >= SECRET_CHARS).cloned().collect()
+        let named = self.entry.secrets().into_iter().map(|(_, value)| value);
+        let all = named.chain(self.env.values().cloned()).filter(|value| value.len() >= SECRET_CHARS);
+        let mut all: Vec<String> = all.collect();
+        // One may begin another.
+        all.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        all
     }
 }
 

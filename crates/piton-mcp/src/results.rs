@@ -159,9 +159,18 @@ fn ending(media_type: &str) -> &'static str {
 /// A tool's result.
 pub(crate) fn outcome(server: &str, tool: &str, result: &Value, output: Option<&Value>, keep: &Keep) -> Outcome {
     let mut collected = Collected::new(keep);
-    let blocks = result.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let blocks = match result.get("content") {
+        Some(Value::Array(blocks)) => blocks.as_slice(),
+        // Some write one block, or its text alone, where a list belongs.
+        Some(block @ Value::Object(_)) => std::slice::from_ref(block),
+        Some(Value::String(said)) => {
+            collected.say(text::output(said));
+            &[]
+        }
+        _ => &[],
+    };
     collected.blocks(blocks);
-    let is_error = result.get("isError").and_then(Value::as_bool).unwrap_or_default();
+    let is_error = result.get("isError").is_some_and(|error| error == true || error == "true");
     let structured = result.get("structuredContent");
     if let Some(value) = structured {
         if !is_said(value, blocks) {

@@ -6,7 +6,7 @@
 //!     │           ├──▶ needs login                                                ▼
 //!     │           └──────────┼────────────────────────────────────────────▶ failed, tried again later
 //!     │                      └──────────────────────────────────────────────────  │
-//!     └─ what it offered the last time stands in its manifest                     └─ five times in a row, then never
+//!     └─ what it offered the last time stands in its manifest                     └─ five times in a row, then only when it is used
 //! ```
 //!
 //! Starting is one at a time, whoever asks for it. Once ready, a task of its own waits for the end of the connection and for the
@@ -22,6 +22,7 @@ use crate::names;
 use crate::process::Process;
 use crate::text;
 use crate::words::Words;
+use piton_core::secrets::Depth;
 use piton_tools::servers::{Pin, Server, ServerPrompt, ServerResource, ServerState, ServerTool};
 use rmcp::model::{ServerPeerInfo, SubscriptionFilter};
 use rmcp::service::{Peer, RoleClient, RunningService};
@@ -38,6 +39,8 @@ const MOST_FAILURES: u32 = 5;
 const BACK_OFF: Duration = Duration::from_secs(1);
 /// The longest of these.
 const MOST_BACK_OFF: Duration = Duration::from_secs(60);
+/// One that is left alone is tried again when it is used, so long after its last failure.
+const LEFT_ALONE: Duration = Duration::from_secs(60);
 /// A server that was ready for so long has not failed in a row.
 const STEADY: Duration = Duration::from_secs(60);
 /// How long changed lists are let settle before they are read.
@@ -75,6 +78,8 @@ pub(crate) struct Managed {
 struct Now {
     state: ServerState,
     retry_at: Option<Instant>,
+    /// When it failed last.
+    failed_at: Option<Instant>,
     failures: u32,
     manifest: Arc<Manifest>,
     pins: Arc<Pins>,
@@ -136,7 +141,7 @@ impl Managed {
         // What cannot be read is complained about when the server is there.
         let pins = Arc::new(pins.unwrap_or_default());
         let (state, retry_at) = (ServerState::Known, None);
-        let now = Now { state, retry_at, failures: 0, manifest, pins, stamp, offer: None, link: None };
+        let now = Now { state, retry_at, failed_at: None, failures: 0, manifest, pins, stamp, offer: None, link: None };
         let entry = Arc::new(entry);
         Self {
             entry,
@@ -285,6 +290,7 @@ impl Managed {
         }
         if patience == Patience::Waits
             && !self.has_been_logged_in()
+            && !self.was_left_alone()
             && let Some(why) = self.refusal()
         {
             return Err(why);
@@ -316,11 +322,23 @@ impl Managed {
                 Some(format!("The MCP server {name} is not there: {why}. Piton tries again in {seconds} s."))
             }
             ServerState::Failed { why, retry_in_s: None } => {
-                Some(format!("The MCP server {name} is not there: {why}. `piton mcp test {name}` tries it again."))
+                let seconds = LEFT_ALONE.as_secs();
+                Some(format!(
+                    "The MCP server {name} is not there: {why}. It is tried again when it is used after {seconds} s; \
+                     `piton mcp test {name}` in a terminal shows at once whether it works."
+                ))
             }
             ServerState::NeedsLogin => Some(needs_login(name)),
             ServerState::Known | ServerState::Starting | ServerState::Ready => None,
         }
+    }
+
+    /// Whether nobody has tried it for a while, and nobody will by himself.
+    fn was_left_alone(&self) -> bool {
+        let now = self.now();
+        matches!(now.state, ServerState::Failed { .. })
+            && now.retry_at.is_none()
+            && now.failed_at.is_some_and(|at| at.elapsed() >= LEFT_ALONE)
     }
 
     /// Whether a person has logged in since it wanted that.
@@ -333,8 +351,7 @@ impl Managed {
         self.settle(ServerState::Starting, None);
         let limit = self.entry.start_timeout;
         let (lists, era) = (Arc::new(Notify::new()), self.manifest().era);
-        let host =
-            Host::new(&self.entry.name, &self.connector.around.workspace, self.calls.clone(), Arc::clone(&lists));
+        let host = Host::new(&self.entry.name, &self.connector.around, self.calls.clone(), Arc::clone(&lists));
         let connected = tokio::time::timeout(limit, async {
             let connection = self.connector.connect(&host, era).await?;
             let listed = connect::lists(connection.service.peer(), &connection.info, &self.words()).await;
@@ -419,15 +436,17 @@ impl Managed {
 
     /// It could not be started, or has ended: says so, and tries again later.
     fn failed(self: &Arc<Self>, error: ConnectError) {
+        self.now().failed_at = Some(Instant::now());
+        let clean = |why: &str| self.connector.around.firewall.cleaned(why, Depth::Known).into_owned();
         let why = match error {
             ConnectError::NeedsLogin(missing) => {
                 self.want(missing.as_deref());
                 return self.settle(ServerState::NeedsLogin, None);
             }
             ConnectError::Hopeless(why) => {
-                return self.settle(ServerState::Failed { why, retry_in_s: None }, None);
+                return self.settle(ServerState::Failed { why: clean(&why), retry_in_s: None }, None);
             }
-            ConnectError::Failed(why) => why,
+            ConnectError::Failed(why) => clean(&why),
             ConnectError::IsModern | ConnectError::IsLegacy => "it speaks neither era of the protocol".to_owned(),
         };
         tracing::warn!(server = self.entry.name, "the MCP server is not there: {why}");

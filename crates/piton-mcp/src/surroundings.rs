@@ -1,7 +1,7 @@
 //! What servers are started in: values that whoever makes a client has read.
 
-use crate::entry::{Entry, Transport};
-use piton_core::secrets::{Firewall, is_secret_name, is_secret_variable};
+use crate::entry::Entry;
+use piton_core::secrets::Firewall;
 use piton_http::HttpOptions;
 use piton_tools::spawn::Confinement;
 use std::collections::BTreeMap;
@@ -29,21 +29,6 @@ pub struct Surroundings {
 impl Surroundings {
     /// Adds the secrets of an entry, which a server may say back.
     pub(crate) fn know(&self, entry: &Entry) {
-        let (values, client_secret) = match &entry.transport {
-            Transport::Stdio { env, .. } => (env, None),
-            Transport::Http { headers, login, .. } | Transport::Sse { headers, login, .. } => {
-                (headers, login.client_secret.as_ref())
-            }
-        };
-        for (name, value) in values {
-            let is_header = matches!(entry.transport, Transport::Http { .. } | Transport::Sse { .. });
-            if is_header && (name.eq_ignore_ascii_case("authorization") || is_secret_name(name)) {
-                // Behind the scheme: `Bearer …`.
-                self.firewall.know(name, value.rsplit(' ').next().unwrap_or(value));
-            } else if is_secret_variable(name) {
-                self.firewall.know(name, value);
-            }
-        }
-        client_secret.into_iter().for_each(|secret| self.firewall.know("client_secret", secret));
+        entry.secrets().iter().for_each(|(name, value)| self.firewall.know(name, value));
     }
 }

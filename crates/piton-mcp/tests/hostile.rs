@@ -70,7 +70,8 @@ async fn invalid_tools_are_left_out_and_named() {
     client.ready("s").await.unwrap();
     let known = server(&client, "s");
     let own: Vec<&str> = known.tools.iter().map(|tool| tool.own_name.as_str()).collect();
-    assert_eq!(own, ["bash", "dots.and/slashes", "echo"]);
+    assert_eq!(own, ["bash", "dots.and/slashes", "echo", "odd_fields"]);
+    assert_eq!((known.tools[3].description.as_str(), known.tools[3].title.as_str()), ("has odd fields", ""));
     let names: Vec<&str> = known.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!((names[0], names[2]), ("mcp__s__bash", "mcp__s__echo"));
     assert!(names[1].starts_with("mcp__s__dots_and_slashes_"), "{names:?}");
@@ -247,8 +248,42 @@ async fn a_large_result_is_there_and_one_that_is_too_large_does_no_harm() {
     let client = place.client([python("l", "hostile.py", &["large"]), entry]);
     let outcome = place.call(&client, "l", "echo", "").await;
     assert_eq!((outcome.status, outcome.text.len()), (Status::Ok, 5_000_000));
-    assert_eq!(place.call(&client, "s", "echo", "large").await.status, Status::TimedOut);
+    let outcome = place.call(&client, "s", "echo", "large").await;
+    assert_eq!(outcome.status, Status::Failed, "at once, and not when its time is up: {outcome:?}");
+    assert!(outcome.text.contains("its answer cannot be read: it has more than 16.8 MB"), "{}", outcome.text);
     assert_eq!(place.call(&client, "s", "echo", "small").await.text, "echo small");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_quite_json_is_read_or_fails_at_once() {
+    let place = Place::new();
+    let client = place.client([python("s", "hostile.py", &["damaged"])]);
+    for (word, status, said) in [
+        ("half", Status::Ok, "a \u{fffd} b"),
+        ("bytes", Status::Ok, "a \u{fffd} b"),
+        ("number", Status::Ok, "\"n\": null"),
+        ("error", Status::Failed, "boom"),
+        ("deep", Status::Failed, "its answer cannot be read: recursion limit exceeded"),
+        ("cut", Status::Failed, "its answer cannot be read: EOF"),
+    ] {
+        let outcome =
+            tokio::time::timeout(Duration::from_secs(30), place.call(&client, "s", "echo", word)).await.unwrap();
+        assert!(outcome.status == status && outcome.text.contains(said), "{word}: {outcome:?}");
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn no_key_of_an_entry_is_in_what_is_said_of_its_server() {
+    let place = Place::new();
+    let mut entry = python("s", "hostile.py", &["echoes_keys", "none", "--key=Kq7vX2mPz9Lw4TbN"]);
+    entry.filled.insert("MY_KEY".to_owned(), "Kq7vX2mPz9Lw4TbN".to_owned());
+    let known = entry.secrets();
+    let client = place.client([entry]);
+    let why = client.ready("s").await.unwrap_err();
+    assert!(why.contains("started with --key=…"), "{why}");
+    assert_eq!((client.secrets(), known.len()), (known, 1));
     client.close().await;
 }
 
@@ -259,10 +294,10 @@ async fn a_call_in_which_the_server_dies_is_interrupted_and_not_made_again() {
     let client = place.client([python("s", "hostile.py", &["dies", &calls.display().to_string()])]);
     let outcome = place.call(&client, "s", "echo", "one").await;
     assert_eq!(outcome.status, Status::Interrupted, "{outcome:?}");
-    let failed = until(&client, "s", |known| is_failed(known) || known.state == ServerState::Ready).await;
-    if let ServerState::Failed { why, .. } = failed.state {
-        assert!(why.contains("exited with code 3: boom: the disk is full"), "{why}");
-    }
+    // Its end may be noticed a moment after that of its connection.
+    let failed = until(&client, "s", is_failed).await;
+    let ServerState::Failed { why, .. } = failed.state else { panic!("{failed:?}") };
+    assert!(why.contains("exited with code 3: boom: the disk is full"), "{why}");
     // It is started again by itself.
     until(&client, "s", |known| known.state == ServerState::Ready).await;
     assert_eq!(std::fs::metadata(&calls).unwrap().len(), 1, "the call was made once");
@@ -307,6 +342,30 @@ async fn one_that_cannot_be_started_says_why() {
     let outcome = place.call(&client, "missing", "echo", "").await;
     assert!(outcome.status == Status::Failed && outcome.text.contains("It was not called"), "{outcome:?}");
     assert!(client.ready("nobody").await.unwrap_err().contains("There are: dies, missing, silent."));
+    client.close().await;
+}
+
+#[tokio::test]
+async fn one_that_was_left_alone_is_tried_again_when_it_is_used() {
+    let place = Place::new();
+    let program = place.file("server");
+    let command = program.display().to_string();
+    let transport = Transport::Stdio { command, args: Vec::new(), env: Default::default(), cwd: None };
+    let client = place.client([common::entry("s", transport)]);
+    let refused = client.ready("s").await.unwrap_err();
+    assert!(refused.contains("It is tried again when it is used after 60 s"), "{refused}");
+    let script = common::servers().join("hostile.py");
+    std::fs::write(
+        &program,
+        format!("#!/bin/sh\nexec python3 {} dies {}\n", script.display(), place.file("n").display()),
+    )
+    .unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(client.ready("s").await.unwrap_err(), refused);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(61)).await;
+    tokio::time::resume();
+    assert_eq!(client.ready("s").await, Ok(()));
     client.close().await;
 }
 

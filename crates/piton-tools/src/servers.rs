@@ -27,6 +27,11 @@ pub trait Servers: Debug + Send + Sync {
     /// manifest that it left last time.
     fn servers(&self) -> Vec<Server>;
 
+    /// What of their entries is secret, each with a name: a server may say it back. Never waits.
+    fn secrets(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// A number that grows whenever [`Servers::servers`] would answer differently.
     fn changes(&self) -> watch::Receiver<u64>;
 

@@ -9,7 +9,7 @@ use piton_core::message::{Part as MessagePart, ToolCall};
 use piton_testkit::servers::{Part, PlayedServers, Start, played_tool};
 use piton_tools::servers::{Pin, ServerResource, ServerState, Servers};
 use piton_tools::toolset::ToolSet;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 struct Bench {
@@ -207,6 +207,31 @@ async fn one_tool_is_shown_in_four_kilobytes_however_long_its_schema_is() {
         assert!(outcome.text.len() <= 4_096, "{} bytes with {fields} fields", outcome.text.len());
         assert!(outcome.text.contains("field_0"), "{}", outcome.text);
         assert_eq!(outcome.text.contains("(shortened)"), fields > 3, "{fields}: {}", outcome.text);
+    }
+}
+
+#[tokio::test]
+async fn what_is_found_by_words_fits_four_kilobytes_however_much_it_is() {
+    let mut server = fifty("db");
+    let fields: Map<String, Value> =
+        (0..200).map(|n| (format!("field_{n}"), json!({"type": "string", "description": "d".repeat(80)}))).collect();
+    for tool in &mut server.tools {
+        tool.schema = json!({"type": "object", "properties": fields});
+        tool.description = "Asks the database. ".repeat(100);
+    }
+    let bench = Bench::of([server]);
+    bench.servers.start();
+    for resource in 0..50 {
+        bench.servers.change("db", |part, _| {
+            let uri = format!("db://{resource}/{}", "long/".repeat(40));
+            let (name, description) = ("database".to_owned(), "Rows. ".repeat(40));
+            part.resources.push((ServerResource { uri, name, description, is_template: false }, String::new()));
+        });
+    }
+    let (_, outcome) = bench.run("tool_search", json!({"query": "ask the database"})).await;
+    assert!(outcome.text.len() <= 4_096, "{} bytes", outcome.text.len());
+    for part in ["mcp__db__tool_00 (server db)", "Input (shortened): ", "- and ", "Resources, for"] {
+        assert!(outcome.text.contains(part), "{part}: {}", outcome.text);
     }
 }
 

@@ -81,7 +81,8 @@ impl Chat<'_> {
                 ServerState::Starting => "is starting".to_owned(),
                 ServerState::Ready => "is ready".to_owned(),
                 ServerState::Failed { why, retry_in_s } => {
-                    let again = retry_in_s.map_or(String::new(), |seconds| format!("; tried again in {seconds} s"));
+                    let again = retry_in_s.map(|seconds| format!("; tried again in {seconds} s"));
+                    let again = again.unwrap_or_else(|| "; tried again when it is used, after a minute".to_owned());
                     format!("cannot be used: {why}{again}")
                 }
                 ServerState::NeedsLogin => format!("wants you to log in: piton mcp login {}", server.name),

@@ -120,7 +120,7 @@ fn list(all: bool, as_json: bool, around: &Surroundings) -> Result<u8> {
 
 fn line(found: &FoundServer, server: Option<&Server>, text: &mut String) {
     let what = match &found.entry {
-        Ok(read) => format!("{}{}", transport(&read.entry), counted(server)),
+        Ok(read) => format!("{}{}{}", transport(&read.written), held(&read.entry), counted(server)),
         Err(why) => view::clean(why),
     };
     let _ = writeln!(text, "{:<20} {:<12} {}\n    {what}", view::clean(&found.name), found.state.word(), found.place());
@@ -153,20 +153,24 @@ fn counted(server: Option<&Server>) -> String {
     }
 }
 
-/// How it is reached, without what may be secret.
-fn transport(entry: &Entry) -> String {
-    match &entry.transport {
+/// How it is reached, as its file has it: what stands in its variables may be secret.
+fn transport(written: &Transport) -> String {
+    match written {
         Transport::Stdio { command, args, .. } => {
             let words: Vec<String> = std::iter::once(command).chain(args).map(|word| view::clean(word)).collect();
-            let held = match &entry.net {
-                None => String::new(),
-                Some(hosts) if hosts.is_empty() => " (sandboxed, no network)".to_owned(),
-                Some(hosts) => format!(" (sandboxed, network: {})", view::clean(&hosts.join(", "))),
-            };
-            format!("stdio: {}{held}", words.join(" "))
+            format!("stdio: {}", words.join(" "))
         }
         Transport::Http { url, .. } => format!("http: {}", address(url)),
         Transport::Sse { url, .. } => format!("sse: {}", address(url)),
+    }
+}
+
+/// How its process is confined.
+fn held(entry: &Entry) -> String {
+    match (&entry.transport, &entry.net) {
+        (Transport::Stdio { .. }, Some(hosts)) if hosts.is_empty() => " (sandboxed, no network)".to_owned(),
+        (Transport::Stdio { .. }, Some(hosts)) => format!(" (sandboxed, network: {})", view::clean(&hosts.join(", "))),
+        _ => String::new(),
     }
 }
 
@@ -186,7 +190,7 @@ fn object(found: &FoundServer, server: Option<&Server>) -> Value {
     });
     match &found.entry {
         Ok(read) => {
-            let transport = match &read.entry.transport {
+            let transport = match &read.written {
                 Transport::Stdio { command, args, .. } => json!({"type": "stdio", "command": command, "args": args}),
                 Transport::Http { url, .. } => json!({"type": "http", "url": address(url)}),
                 Transport::Sse { url, .. } => json!({"type": "sse", "url": address(url)}),

@@ -58,6 +58,9 @@ def answer(method, params):
             time.sleep(600)
         if params["name"] == "get":
             return {"content": [{"type": "text", "text": get(params["arguments"]["text"])}]}
+        if params["arguments"].get("text") == "your keys":
+            keys = " ".join(sys.argv[2:] + [os.environ.get("DB_PASSWORD", "none")])
+            return {"content": [{"type": "text", "text": f"My keys are {keys}."}]}
         return {"content": [{"type": "text", "text": f"You said {params['arguments'].get('text')}."}]}
     return None
 for line in sys.stdin:
@@ -135,6 +138,35 @@ fn a_tool_is_found_called_once_and_the_server_is_gone_at_the_end() {
     assert_eq!(log(&stage).matches("called").count(), 1);
     for pid in began(&stage) {
         until("the server is gone", || !is_alive(pid));
+    }
+}
+
+#[test]
+fn the_keys_of_a_server_are_neither_on_record_nor_sent_nor_listed() {
+    const KEYS: [&str; 2] = ["Kq7vX2mPz9Lw4TbN", "Zr5nB8cYd3Jf6HgW"];
+    let stage = stage(json!([
+        call("call_tool", &json!({"name": "mcp__echo__echo", "arguments": {"text": "your keys"}})),
+        {"text": "done"},
+    ]));
+    let server = stage.home.path().join("server.py").display().to_string();
+    let args = json!([server, "echo", "--key=${MY_API_KEY}"]);
+    own(&stage, &json!({"echo": {"command": "python3", "args": args, "env": {"DB_PASSWORD": KEYS[1]}}}));
+    let mut run = stage.run_command(&["go"]);
+    run.env("MY_API_KEY", KEYS[0]);
+    let ran = Ran::of(run).expect_code(0);
+    let said = ran.outcomes()[0]["text"].to_string();
+    assert!(said.contains("My keys are --key=‹secret:MY_API_KEY:") && said.contains("‹secret:DB_PASSWORD:"), "{said}");
+    let sent: Vec<String> = stage.provider.requests().iter().map(|request| request.body.to_string()).collect();
+    let (journal, sent) = (Value::from(stage.journal()).to_string(), sent.join("\n"));
+    for (place, text) in [("journal", &journal), ("request", &sent), ("output", &ran.stdout), ("errors", &ran.stderr)] {
+        assert!(!KEYS.iter().any(|key| text.contains(key)), "{place}: {text}");
+    }
+    for command in [&["mcp", "list"][..], &["mcp", "list", "--json"], &["mcp", "show", "echo"]] {
+        let mut shown = stage.piton(command);
+        shown.env("MY_API_KEY", KEYS[0]);
+        let shown = Ran::of(shown).expect_code(0);
+        assert!(shown.stdout.contains("--key=${MY_API_KEY}"), "{}", shown.stdout);
+        assert!(!KEYS.iter().any(|key| shown.stdout.contains(key)), "{}", shown.stdout);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::context::{EntryNotes, Instructions, Notes, ServerNotes};
 use crate::delegate::Nursery;
 use crate::elicit::Elicitations;
 use crate::family::Kin;
-use crate::firewall::{EnvFiles, know_settings};
+use crate::firewall::{EnvFiles, know_servers, know_settings};
 use crate::hooks::{Gated, Hook, HookContext, Hooks, Unasked};
 use crate::hosts::{ByRules, HostAsks, OfCall};
 use crate::inbox::WeakInbox;
@@ -169,8 +169,9 @@ impl Services {
     ) -> Self {
         let env_files = Arc::new(EnvFiles::new(firewall.clone()));
         env_files.read_top(workspace);
-        clean_system(&mut settings, &firewall);
         settings.bring_servers();
+        know_servers(&firewall, &settings);
+        clean_system(&mut settings, &firewall);
         reach_own_output(&mut settings, &stored);
         let calls = stored.scratch().join(CALLS);
         Self {
@@ -192,8 +193,9 @@ impl Services {
     /// Goes by other settings from here on.
     pub(crate) fn take(&mut self, mut settings: Settings) {
         know_settings(&self.firewall, &settings);
-        clean_system(&mut settings, &self.firewall);
         settings.bring_servers();
+        know_servers(&self.firewall, &settings);
+        clean_system(&mut settings, &self.firewall);
         reach_own_output(&mut settings, &self.stored);
         self.hooks.renew(&own_hooks(&settings));
         self.settings = settings;

@@ -11,6 +11,19 @@ fn told(result: &Value, output: Option<&Value>) -> Outcome {
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 #[test]
+fn what_is_nearly_a_result_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = Keep::new(folder.path());
+    let of = |result: Value| {
+        let outcome = outcome("s", "t", &result, None, &keep);
+        (outcome.status, outcome.text)
+    };
+    assert_eq!(of(json!({"content": "words"})), (Status::Ok, "words".to_owned()));
+    let block = json!({"type": "text", "text": "one"});
+    assert_eq!(of(json!({"content": block, "isError": "true"})), (Status::Failed, "one".to_owned()));
+}
+
+#[test]
 fn a_structured_result_is_told_once() {
     let result = json!({"content": [{"type": "text", "text": "{\"n\": 1}"}], "structuredContent": {"n": 1}});
     assert_eq!(told(&result, None).text, "{\"n\": 1}");

@@ -21,6 +21,7 @@ fn entry(url: &str) -> Entry {
         tools: None,
         without: Vec::new(),
         net: None,
+        filled: BTreeMap::new(),
         hash: String::new(),
         file: "/home/me/.mcp.json".into(),
     }

@@ -105,6 +105,7 @@ pub fn entry(name: &str, transport: Transport) -> Entry {
         tools: None,
         without: Vec::new(),
         net: None,
+        filled: BTreeMap::new(),
         hash: format!("hash0of0{name}"),
         file: PathBuf::from("/test/.mcp.json"),
     }

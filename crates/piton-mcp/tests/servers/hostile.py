@@ -58,6 +58,7 @@ elif what == "odd_tools":
             tool("n" * 10_000),
             tool("ansi\x1b[31m"),
             tool("bidi\u202e"),
+            tool("odd_fields", "has odd fields", title=7, annotations="none", icons=[3], outputSchema="none"),
             tool("dots.and/slashes", "\x1b]0;title\x07 \u202ehidden\u200b " + "d" * 10_000),
         ]
     serve(tools, echo, instructions="use \u202eme\x1b[2J " + "i" * 10_000)
@@ -134,6 +135,30 @@ elif what == "too_large":
         else:
             echo(id, name, arguments, params)
     serve(good, call)
+
+elif what == "damaged":
+    def call(id, name, arguments, params):
+        word = arguments.get("word")
+        start = '{"jsonrpc": "2.0", "id": %d, "result": ' % id
+        said = {
+            "half": '{"content": [{"type": "text", "text": "a \\ud83d b"}]}',
+            "number": '{"content": [{"type": "text", "text": "n"}], "structuredContent": {"n": NaN}}',
+            "deep": '{"content": [], "structuredContent": {"n": ' + "[" * 300 + "]" * 300 + "}}",
+            "cut": '{"content": [{"type": "te',
+        }
+        if word == "error":
+            print('{"jsonrpc": "2.0", "id": %d, "error": "boom"}' % id)
+        elif word == "bytes":
+            sys.stdout.flush()
+            sys.stdout.buffer.write(start.encode() + b'{"content": [{"type": "text", "text": "a \xff b"}]}}\n')
+        else:
+            print(start + said[word] + ("" if word == "cut" else "}"))
+        sys.stdout.flush()
+    serve(good, call)
+
+elif what == "echoes_keys":
+    print("started with " + " ".join(sys.argv[3:]), file=sys.stderr)
+    sys.exit(3)
 
 elif what == "dies":
     def call(id, name, arguments, params):

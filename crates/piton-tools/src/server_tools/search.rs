@@ -30,8 +30,12 @@ const MOMENT: Duration = Duration::from_millis(1_500);
 const TOOL_BYTES: usize = 3_800;
 /// Bytes of a description there.
 const DESCRIPTION_CHARS: usize = 1_200;
-/// Bytes of a result in which several tools are shown.
-const RESULT_BYTES: usize = 12_000;
+/// Bytes of a result in which tools are shown that were named.
+const NAMED_BYTES: usize = 12_000;
+/// Bytes of what was found by words: the best with its schema, and the names of others.
+const FOUND_BYTES: usize = 4_096;
+/// Bytes of that for names, where several schemas would take it all.
+const OTHERS_BYTES: usize = 1_200;
 /// Tools that are shown with their schemas where words were looked for.
 const SHOWN: usize = 5;
 /// More that are named.
@@ -211,15 +215,15 @@ impl Found {
 
     fn told(&self, query: &Query, servers: &[Server]) -> String {
         let mut text = String::new();
-        let (shown, named) = match query {
-            Query::Names(_) => (self.tools.len(), 0),
-            Query::Words(_) => (SHOWN, NAMED),
+        let (shown, most_bytes, most) = match query {
+            Query::Names(_) => (self.tools.len(), NAMED_BYTES, NAMED_BYTES),
+            Query::Words(_) => (SHOWN, FOUND_BYTES - OTHERS_BYTES, FOUND_BYTES),
         };
         let mut rest = self.tools.iter();
         let mut left_out = Vec::new();
         for (server, tool) in rest.by_ref().take(shown) {
             let whole = shown_whole(server, tool);
-            match text.is_empty() || text.len() + whole.len() <= RESULT_BYTES {
+            match text.is_empty() || text.len() + whole.len() <= most_bytes {
                 true => text.push_str(&whole),
                 false => left_out.push(tool),
             }
@@ -227,13 +231,9 @@ impl Found {
         let others: Vec<&ServerTool> = left_out.into_iter().chain(rest.map(|(_, tool)| tool)).collect();
         if !others.is_empty() {
             text.push_str("Also:\n");
-            let named = named.max(NAMED);
-            for tool in others.iter().take(named) {
-                let _ = writeln!(text, "- {}", line(&tool.name, &tool.description));
-            }
-            more(others.len(), named, &mut text);
+            listed(others.iter().map(|tool| line(&tool.name, &tool.description)), most, &mut text);
         }
-        self.tell_resources(&mut text);
+        self.tell_resources(most, &mut text);
         if !self.missing.is_empty() {
             let _ = writeln!(text, "There is no tool {}.", self.missing.join(", "));
         }
@@ -253,23 +253,31 @@ impl Found {
         text.trim_end().to_owned()
     }
 
-    fn tell_resources(&self, text: &mut String) {
+    fn tell_resources(&self, most: usize, text: &mut String) {
         if self.resources.is_empty() {
             return;
         }
         let _ = writeln!(text, "Resources, for {READ}:");
-        for (server, resource) in self.resources.iter().take(NAMED) {
+        let lines = self.resources.iter().map(|(server, resource)| {
             let kind = if resource.is_template { " (a template: fill in what stands in braces)" } else { "" };
             let said = format!("{} {}", resource.name, resource.description);
-            let _ = writeln!(text, "- server {server}, uri {}{kind}: {}", resource.uri, beginning(&said, LINE_CHARS));
-        }
-        more(self.resources.len(), NAMED, text);
+            format!("server {server}, uri {}{kind}: {}", resource.uri, beginning(&said, LINE_CHARS))
+        });
+        listed(lines, most, text);
     }
 }
 
-fn more(all: usize, shown: usize, text: &mut String) {
-    if let Some(more) = all.checked_sub(shown).filter(|more| *more > 0) {
-        let _ = writeln!(text, "- and {more} more");
+/// A line for each, as long as the text has room; and how many more there are.
+fn listed(lines: impl ExactSizeIterator<Item = String>, most: usize, text: &mut String) {
+    /// Of the line that counts the rest.
+    const REST_BYTES: usize = 24;
+    let all = lines.len();
+    for (at, line) in lines.enumerate() {
+        if at == NAMED || text.len() + line.len() + REST_BYTES > most {
+            let _ = writeln!(text, "- and {} more", all - at);
+            return;
+        }
+        let _ = writeln!(text, "- {line}");
     }
 }
 

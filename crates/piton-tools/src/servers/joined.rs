@@ -60,6 +60,10 @@ impl Servers for JoinedServers {
         all
     }
 
+    fn secrets(&self) -> Vec<(String, String)> {
+        [self.own.secrets(), self.shared.secrets()].concat()
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
     }

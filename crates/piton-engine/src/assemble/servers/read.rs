@@ -2,7 +2,7 @@
 
 use super::super::machine::Machine;
 use super::file::{Format, Source, shown};
-use super::variables::fill;
+use super::variables::{fill, secrets};
 use super::{Origin, Raw};
 use crate::spelling::did_you_mean;
 use piton_mcp::entry::{CALL_TIMEOUT, Entry, Login, START_TIMEOUT, Transport};
@@ -52,6 +52,8 @@ const KEYS: [&str; 26] = [
 pub struct ReadEntry {
     /// What it comes to.
     pub entry: Entry,
+    /// How its server is reached, with variables as they stand in the file.
+    pub written: Transport,
     /// Whether the entry itself says that it is off.
     pub is_disabled: bool,
     /// Keys of it that mean nothing here.
@@ -86,7 +88,7 @@ pub(super) fn entry(raw: &Raw, source: &Source, machine: &Machine, is_trusted: b
     let name = name(&raw.name)?;
     let Value::Object(fields) = &raw.value else { return Err("it is not an object".to_owned()) };
     let fields = Fields { fields, machine: is_trusted.then_some(machine) };
-    let transport = transport(&fields, source)?;
+    let (transport, written) = (transport(&fields, source)?, transport(&Fields { machine: None, ..fields }, source)?);
     let (start_timeout, call_timeout) = timeouts(&fields, source)?;
     let (tools, without) =
         (fields.list_or_none("tools")?.or(fields.list_or_none("includeTools")?), fields.list("excludeTools")?);
@@ -100,12 +102,13 @@ pub(super) fn entry(raw: &Raw, source: &Source, machine: &Machine, is_trusted: b
         tools,
         without,
         net: network(&fields, source)?,
+        filled: fields.machine.map(|machine| secrets(&raw.value, machine)).unwrap_or_default(),
         hash: blake3::hash(covered(raw).as_bytes()).to_hex().to_string(),
         file: source.file.clone(),
     };
     let is_unknown = |key: &&String| !KEYS.contains(&key.as_str());
     let unknown = fields.fields.keys().filter(is_unknown).map(|key| shown(key)).collect();
-    Ok(ReadEntry { entry, is_disabled: is_off, unknown })
+    Ok(ReadEntry { entry, written, is_disabled: is_off, unknown })
 }
 
 fn transport(fields: &Fields<'_>, source: &Source) -> Result<Transport, String> {
@@ -224,6 +227,7 @@ fn login(fields: &Fields<'_>) -> Result<Login, String> {
 }
 
 /// The fields of an entry, with variables filled in where it is trusted.
+#[derive(Clone, Copy)]
 struct Fields<'f> {
     fields: &'f Map<String, Value>,
     machine: Option<&'f Machine>,
