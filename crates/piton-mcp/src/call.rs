@@ -15,7 +15,7 @@ use piton_tools::tool::interrupted;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelTaskParams, CancelTaskRequest, CancelledNotificationParam,
     ClientRequest, DetailedTask, ErrorData, GetTaskParams, GetTaskRequest, InputRequest, InputRequests, InputResponses,
-    RequestMetaObject, ServerResult, TaskPayload, UpdateTaskParams, UpdateTaskRequest,
+    RequestId, RequestMetaObject, ServerResult, TaskPayload, UpdateTaskParams, UpdateTaskRequest,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::{Map, Value, json};
@@ -71,18 +71,19 @@ impl Asking<'_> {
         }
         let handle = self.peer.send_request_with_option(request, options).await.map_err(Failure::Service)?;
         let id = handle.id.clone();
+        let mut unanswered = Unanswered { peer: self.peer.clone(), id: Some(id.clone()) };
         if let Some(under_way) = under_way {
             under_way.note_sent(id.clone(), handle.progress_token.clone());
         }
-        tokio::select! {
+        let answer = tokio::select! {
             answer = handle.await_response() => answer.map_err(Failure::Service),
             () = self.cancel.cancelled() => {
-                let told = CancelledNotificationParam::new(Some(id), Some("the user stopped it".to_owned()));
-                // It may be gone already.
-                let _ = tokio::time::timeout(Duration::from_secs(1), self.peer.notify_cancelled(told)).await;
+                tell_stopped(self.peer, id).await;
                 Err(Failure::Cancelled)
             }
-        }
+        };
+        unanswered.id = None;
+        answer
     }
 
     /// Sends a request, and again with what the server asks for, until it answers.
@@ -132,6 +133,27 @@ impl Asking<'_> {
         };
         answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
+}
+
+/// A request that nobody may wait for any longer. Dropped without an answer, the server is told.
+struct Unanswered {
+    peer: Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) {
+            let peer = self.peer.clone();
+            runtime.spawn(async move { tell_stopped(&peer, id).await });
+        }
+    }
+}
+
+/// Tells a server that a request was stopped; it may be gone already.
+async fn tell_stopped(peer: &Peer<RoleClient>, id: RequestId) {
+    let told = CancelledNotificationParam::new(Some(id), Some("the user stopped it".to_owned()));
+    let _ = tokio::time::timeout(Duration::from_secs(1), peer.notify_cancelled(told)).await;
 }
 
 /// What came of a call, before it is an outcome.

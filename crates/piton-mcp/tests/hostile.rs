@@ -490,6 +490,19 @@ async fn a_call_that_is_stopped_is_told_to_the_server() {
 }
 
 #[tokio::test]
+async fn a_resource_that_nobody_waits_for_any_longer_is_told_to_the_server() {
+    let place = Place::new();
+    let (client, called) = (place.client([never_ends(&place)]), place.file("pids.called"));
+    tokio::select! {
+        read = client.read_resource("s", "test://one") => panic!("{read:?}"),
+        _ = written(&called) => {}
+    }
+    assert_eq!(written(&place.file("pids.cancelled")).await, "True");
+    assert_eq!(place.call(&client, "s", "echo", "on").await.text, "echo on");
+    client.close().await;
+}
+
+#[tokio::test]
 async fn signs_of_life_put_off_the_end_of_a_call_and_are_passed_on() {
     let place = Place::new();
     let mut entry = python("s", "hostile.py", &["progress"]);

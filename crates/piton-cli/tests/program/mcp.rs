@@ -514,16 +514,3 @@ fn programs_hear_which_servers_there_are_and_what_becomes_of_them() {
     let states: Vec<Value> = ran.all("servers").iter().map(|line| line["servers"][0]["state"].clone()).collect();
     assert!(states.contains(&json!("ready")), "{states:?}");
 }
-
-#[test]
-fn the_examples_work() {
-    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/mcp");
-    let stage = Stage::new(json!([]));
-    for (program, file) in [("python3", "server.py"), ("node", "server.mjs")] {
-        let path = format!("{examples}/{file}");
-        assert!(std::fs::read_to_string(&path).unwrap().lines().count() < 60, "{file}");
-        Ran::of(stage.piton(&["mcp", "add", "--replace", "words", program, &path])).expect_code(0);
-        let call = ["mcp", "test", "words", "--call", "count_words", r#"{"text": "a b  c"}"#];
-        Ran::of(stage.piton(&call)).expect_code(0).expect_stdout(&["3 words"]);
-    }
-}

