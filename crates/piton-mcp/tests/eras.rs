@@ -24,7 +24,7 @@ async fn the_era_of_a_server_is_found_out_and_remembered() {
         assert_eq!((report.error, report.era), (None, Some(Era::Modern)));
         assert_eq!((report.version.as_str(), report.server.instructions.as_str()), ("2026-07-28", "be modern"));
         let names: Vec<&str> = report.server.tools.iter().map(|tool| tool.own_name.as_str()).collect();
-        assert_eq!(names, ["asks", "loops", "task", "works"]);
+        assert_eq!(names, ["asks", "long_task", "loops", "task", "works"]);
         assert!(report.server.problems[0].contains("the tool broken was left out"), "{:?}", report.server.problems);
     }
     let old = || python("old", "hostile.py", &["ignores_discover"]);

@@ -319,6 +319,29 @@ fn a_call_under_way_at_a_kill_is_interrupted_and_never_made_twice() {
 }
 
 #[test]
+fn a_task_of_a_server_is_waited_for_again_after_a_kill_and_not_begun_twice() {
+    let stage = Stage::new(json!([call("mcp__m__long_task", &json!({})), {"text": "done"}]));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../piton-mcp/tests/servers/modern.py");
+    let file = stage.home.path().join("tasks");
+    own(&stage, &json!({"m": {"command": "python3", "args": [script, file]}}));
+    let beside = |ending: &str| file.with_extension(ending);
+    let mut run = stage.start(&["go"]);
+    until("the task is looked at", || beside("looked").exists());
+    kill(run.id(), Signal::KILL);
+    run.wait().unwrap();
+    std::fs::remove_file(beside("looked")).unwrap();
+    let mut again = stage.start(&["-c"]);
+    until("it is looked at again", || beside("looked").exists());
+    std::fs::write(beside("finish"), "").unwrap();
+    assert!(again.wait().unwrap().success());
+    let settled = |record: &&Value| record["type"] == "call_settled";
+    let journal = stage.journal();
+    let outcome = &journal.iter().find(settled).expect("an outcome")["outcome"];
+    assert_eq!((&outcome["status"], &outcome["text"]), (&json!("ok"), &json!("it was long")), "{journal:?}");
+    assert_eq!(std::fs::read_to_string(beside("made")).unwrap(), "x", "it was begun once");
+}
+
+#[test]
 fn no_process_of_a_server_is_left_however_the_session_ends() {
     for end in [None, Some(Signal::TERM), Some(Signal::KILL)] {
         let tool = if end.is_some() { "mcp__echo__slow" } else { "mcp__echo__echo" };

@@ -58,6 +58,11 @@ def call(id, params):
         reply(id, {"resultType": "task", **task("t1", "working")})
         if (params.get("arguments") or {}).get("word") == "die":
             sys.exit(9)
+    elif name == "long_task":
+        # It is finished when somebody says so in a file.
+        with open(file + ".made", "a") as made:
+            made.write("x")
+        reply(id, {"resultType": "task", **task("t2", "working")})
     else:
         reply(id, complete(**text("it works")))
 
@@ -72,9 +77,15 @@ for message in messages():
         fail(id, -32602, f"{method} without a version")
     elif method == "tools/list":
         # One that is none beside others, in an answer that looks like others, too.
-        reply(id, listed(tools=[tool("works"), tool("asks"), tool("loops"), tool("task"), {"name": "broken"}]))
+        reply(id, listed(tools=[tool("works"), tool("asks"), tool("loops"), tool("task"), tool("long_task"), {"name": "broken"}]))
     elif method == "tools/call":
         call(id, params)
+    elif method == "tasks/get" and params["taskId"] == "t2":
+        with open(file + ".looked", "w") as looked:
+            looked.write("x")
+        is_over = os.path.exists(file + ".finish")
+        more = {"result": text("it was long")} if is_over else {}
+        reply(id, complete(**task("t2", "completed" if is_over else "working", **more)))
     elif method == "tasks/get":
         tasks = kept()
         looks = tasks.get(params["taskId"])
