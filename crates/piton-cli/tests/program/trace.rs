@@ -94,6 +94,30 @@ fn each_step_says_what_went_in_what_came_of_it_and_why_it_went_on() {
 }
 
 #[test]
+fn a_session_is_drawn_as_lanes_of_time_as_its_context_and_as_what_the_cache_gave() {
+    let stage = stage();
+    stage.run(&["make it"]).expect_code(0);
+    let shown = |args: &[&str]| Ran::of(stage.piton(args)).expect_code(0).stdout;
+    let has = |text: &str, all: &[&str]| all.iter().for_each(|words| assert!(text.contains(words), "{words}: {text}"));
+    has(
+        &shown(&["session", "trace", "last", "--lanes"]),
+        &[
+            "turn 1 · ",
+            "  model     ×",
+            "  tools ",
+            "▓",
+            "step 1: before asking again",
+            "bash echo made > file; exit 3 (exit 3",
+        ],
+    );
+    has(
+        &shown(&["session", "context", "last"]),
+        &["15 tokens", "▣ system prompt", "◧ tools", "The largest results:", "bash echo made > file; exit 3"],
+    );
+    has(&shown(&["session", "cache", "last"]), &["turn 1\n", "step 1      0 %  ▒", "step 2      0 %  ▒", "  15\n"]);
+}
+
+#[test]
 fn a_collector_is_sent_each_turn_as_spans_without_a_word_of_what_was_said() {
     let stage = stage();
     let (url, requests) = collector(200);
