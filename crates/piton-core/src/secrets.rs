@@ -202,7 +202,7 @@ impl Secrets {
             if depth == Depth::Everything && self.known.windows().may_be_anchor(text, at) {
                 for given_away in [shaped, assigned] {
                     if let Some(span) = given_away(text, at).filter(|span| !self.is_own(&span.value)) {
-                        offer(span);
+                        offer(self.known_in(text, &span, depth).unwrap_or(span));
                     }
                 }
             }
@@ -216,9 +216,17 @@ impl Secrets {
     }
 
     fn of_known(&self, text: &[u8], found: &Match) -> Span {
-        let Match { value, start, end } = *found;
+        let Match { value, start, end, .. } = *found;
         let (name, value) = self.known.value(value);
         Span { start, end, name: name.to_owned(), value: value.to_vec(), is_new: false, is_open: end >= text.len() }
+    }
+
+    /// The value that is known, where nothing but a sign follows it: `cat -A` puts `$` or `^M$` behind each line.
+    fn known_in(&self, text: &[u8], span: &Span, depth: Depth) -> Option<Span> {
+        let known = self.known.at(text, span.start, depth).filter(|known| known.is_whole)?;
+        let rest = text.get(known.end..span.end).filter(|rest| !rest.is_empty())?;
+        let rest = rest.strip_prefix(b"^M").unwrap_or(rest);
+        (!rest.iter().any(u8::is_ascii_alphanumeric)).then(|| self.of_known(text, &known))
     }
 
     fn is_own(&self, value: &[u8]) -> bool {

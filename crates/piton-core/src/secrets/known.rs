@@ -29,6 +29,8 @@ pub(super) struct Match {
     pub(super) value: usize,
     pub(super) start: usize,
     pub(super) end: usize,
+    /// Whether all of it is there.
+    pub(super) is_whole: bool,
 }
 
 impl Known {
@@ -78,19 +80,19 @@ impl Known {
         let found = entries.iter().filter_map(|entry| {
             let (form, value) = &self.forms[*entry as usize];
             let at = start_of(form.kind, text, at);
-            let end = match compare(form, text, at) {
-                Compared::Whole(end) => end,
+            let (end, is_whole) = match compare(form, text, at) {
+                Compared::Whole(end) => (end, true),
                 Compared::Cut { end, same }
                     if depth == Depth::Everything && same >= LEAST_PIECE.max(form.bytes.len() / 3) =>
                 {
-                    end
+                    (end, false)
                 }
                 Compared::Cut { .. } | Compared::Other => return None,
             };
             let (start, end) = with_neighbours(form, text, at, end);
-            Some(Match { value: *value, start, end })
+            Some(Match { value: *value, start, end, is_whole })
         });
-        found.max_by_key(|found| found.end)
+        found.max_by_key(|found| (found.end, found.is_whole))
     }
 
     /// From where on the end of a text may be the beginning of a value.

@@ -47,6 +47,23 @@ fn the_same_value_has_the_same_placeholder_and_two_values_have_two() {
 }
 
 #[test]
+fn what_is_printed_behind_a_value_makes_no_other_value_of_it() {
+    let line = "DB_PASSWORD=Wq7zKp2mXv9Lt4Rb";
+    let firewall = firewall();
+    firewall.know_file(line);
+    let before = clean(&firewall, line);
+    for behind in ["$", ";", "^M$", "\","] {
+        let shown = clean(&firewall, &format!("{line}{behind}"));
+        assert!(shown.starts_with(&before), "{behind}: {shown}");
+        assert_eq!(clean(&firewall, line), before, "after {behind}");
+    }
+    // What goes on is another value, all of it.
+    let longer = clean(&firewall, &format!("{line}-and-4more5of6it"));
+    assert!(!longer.contains("4more5of6it"), "{longer}");
+    assert_eq!(clean(&firewall, line), before, "a longer one that begins so takes nothing from it");
+}
+
+#[test]
 fn two_values_of_one_short_tag_are_told_apart() {
     let firewall = Firewall::new(Secrets::new(Arc::new(|value| 0xabcd_0000 + value.len() as u32)));
     firewall.know("A", "first7value8here");
