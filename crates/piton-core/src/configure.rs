@@ -33,6 +33,9 @@ pub struct Configure {
     /// A hash of that agent's file, if it has one. Only Piton sets it, in the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_hash: Option<String>,
+    /// The permission mode that the agent's own mode replaced, and that comes back when the agent's ends. Only Piton sets it, in the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_before: Option<PermissionMode>,
 }
 
 /// The default agent of a session.
@@ -57,13 +60,16 @@ impl Configure {
 
     /// Adds what was changed later.
     pub fn change(&mut self, later: &Self) {
-        let Self { model, mode, effort, tools, agent, agent_hash } = later;
+        let Self { model, mode, effort, tools, agent, agent_hash, mode_before } = later;
         self.model = model.clone().or(self.model.take());
         self.mode = mode.or(self.mode);
         self.effort = effort.or(self.effort);
         self.tools = tools.clone().or(self.tools.take());
         if agent.is_some() {
             (self.agent, self.agent_hash) = (agent.clone(), agent_hash.clone());
+        }
+        if agent.is_some() || mode.is_some() {
+            self.mode_before = *mode_before;
         }
     }
 

@@ -473,7 +473,7 @@ impl Settings {
 
     /// Changes what a client wants changed, whose models are open. The tools are among those there are, and so is the agent.
     pub(crate) fn configure(&mut self, changed: &Configure, opened: Option<OpenedModels>) {
-        let Configure { model, mode, effort, tools, agent: _, agent_hash: _ } = changed;
+        let Configure { model, mode, effort, tools, agent: _, agent_hash: _, mode_before: _ } = changed;
         self.displaced.mode = self.displaced_by(changed);
         if let Some(agent) = self.agent_of(changed) {
             let own = agent.own_model().filter(|_| model.is_none() && opened.is_some());

@@ -157,6 +157,33 @@ fn a_question_about_a_plan_outlives_a_killed_process() {
 }
 
 #[test]
+fn what_an_approved_plan_leads_back_to_outlives_a_killed_process() {
+    let stage = Stage::new(json!([{"text": "one"}, exit_plan(), {"text": "Done."}]));
+    let config = stage.home.read("config.toml");
+    stage.home.write("config.toml", format!("permission_mode = \"accept-edits\"\n{config}"));
+    let stage = in_repository(stage);
+    let mut talk = Talk::new(&stage, &["go"]);
+    until("the first turn is over", || talk.count("result") == 1);
+    talk.say(r#"{"do":"configure","mode":"ask"}"#);
+    talk.say(r#"{"do":"configure","agent":"plan"}"#);
+    talk.say(r#"{"do":"prompt","text":"plan it"}"#);
+    until("it asks", || talk.count("wanted") == 1);
+    kill(talk.child.id(), Signal::KILL);
+    talk.child.wait().unwrap();
+    let mut talk = Talk::new(&stage, &["--continue"]);
+    until("it shows the question", || talk.count("wanted") > 0);
+    let wanted = talk.lines().into_iter().find(|line| line["type"] == "wanted").unwrap();
+    let as_before = &wanted["approval"]["inquiry"]["questions"][0]["options"][0]["label"];
+    talk.say(json!({"do": "answer", "subject": wanted["subject"], "decision": {"answered": [[as_before]]}}));
+    until("it is over", || talk.count("result") == 1);
+    assert_eq!(talk.end(), 0);
+    let changes = changes(&stage.journal());
+    let modes: Vec<&Value> = changes.iter().map(|changed| &changed["mode"]).filter(|mode| !mode.is_null()).collect();
+    assert_eq!(modes, ["ask", "plan", "ask"], "{changes:?}");
+    assert_eq!(changes[changes.len() - 2]["mode_before"], "ask", "{changes:?}");
+}
+
+#[test]
 fn the_mode_is_the_plan_mode_however_it_is_set_and_the_model_hears_when_it_is_over() {
     let stage = Stage::new(json!([{"text": "one"}, {"text": "two"}, exit_plan(), {"text": "three"}]));
     let mut talk = Talk::new(&stage, &["go"]);

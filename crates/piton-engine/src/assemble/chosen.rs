@@ -83,7 +83,10 @@ impl Chosen {
         if self.is_new || !is_of_person {
             policy.mode = self.agent.mode_within(policy.mode);
         }
-        let own = policy::mode(config, wishes, None, has_sandbox);
+        // What was replaced in an earlier process is on record there.
+        let is_said = wishes.flags.iter().any(|flag| flag.sets("permission_mode"));
+        let on_record = wishes.had.mode_before.filter(|_| is_of_person && !self.is_new && !is_said);
+        let own = on_record.unwrap_or_else(|| policy::mode(config, wishes, None, has_sandbox));
         Some(own).filter(|own| self.agent.mode.is_some() && *own != policy.mode)
     }
 

@@ -11,7 +11,7 @@ use crate::jobs::{
     AtRest, Expanding, Key, Opening, Rewinds, STOPPED, SideJob, UserMessage, begin, hear, open_models, plan,
     summary_at_rest, vet,
 };
-use crate::settings::OpenedModels;
+use crate::settings::{OpenedModels, Settings};
 use crate::store::StoreError;
 use piton_core::client::{Compact, Configure, Configured, Reply, Report, Request, Scope};
 use piton_core::configure::{BUILD, PLAN, is_every};
@@ -210,6 +210,7 @@ impl Driver {
     /// Changes how the session is run, once what was asked before is done. A permission mode alone waits for nothing but
     /// other changes: whoever sets it means the next call.
     pub(super) fn configure(&mut self, changed: Configure, asker: Asker) {
+        let changed = Configure { mode_before: None, ..changed };
         if let Err(error) = self.check_change(&changed) {
             return asker.refuse(error);
         }
@@ -226,7 +227,7 @@ impl Driver {
 
     /// A change with what it means for the session's agent: who plans is left with the mode `plan`, and an agent brings its mode.
     fn with_agent(&self, mut changed: Configure) -> Configure {
-        let settings = self.next_settings.as_ref().unwrap_or(&self.services.settings);
+        let settings = self.settings_to_come();
         let leaves_plan = changed.mode.is_some_and(|mode| mode != PermissionMode::Plan) && settings.agent.name == PLAN;
         if leaves_plan && changed.agent.is_none() {
             changed.agent = Some(BUILD.to_owned());
@@ -432,10 +433,16 @@ impl Driver {
             Some(opened) if changed.agent.is_none() => opened.keep_surroundings(),
             Some(_) | None => {}
         }
+        changed.mode_before = self.settings_to_come().displaced_by(&changed);
         let (at_once, after_turn) = self.apply_change(&changed, opened);
         self.record(Event::SettingsChanged { changed: changed.clone(), by: ChangedBy::User, at_once });
         let configured = Configured { seq: self.recorder.last_seq(), changed, at_once, after_turn, notices };
         self.askers.tell_when_durable(asker, Reply::Configured(configured));
+    }
+
+    /// What holds from the next turn on.
+    fn settings_to_come(&self) -> &Settings {
+        self.next_settings.as_ref().unwrap_or(&self.services.settings)
     }
 
     /// Goes by a change from here on: whether a turn under way takes some of it, and whether some of it waits for that turn's end.
@@ -443,7 +450,7 @@ impl Driver {
         let in_turn = self.session.is_in_turn();
         // Models that wait for the turn's end are what an effort was said of.
         let is_pending = in_turn && self.next_settings.is_some();
-        let displaced = self.next_settings.as_ref().unwrap_or(&self.services.settings).displaced_by(changed);
+        let displaced = self.settings_to_come().displaced_by(changed);
         let (now, later) = changed.split();
         // Those in the background work between turns, too.
         if let Some(mode) = now.mode {
@@ -489,14 +496,15 @@ impl Driver {
 
     /// A plan is approved: the session leaves plan mode, on record together with the answer.
     pub(super) fn leave_plan(&mut self, approval: Approval) {
-        let settings = self.next_settings.as_ref().unwrap_or(&self.services.settings);
+        let settings = self.settings_to_come();
         let before = settings.displaced.mode.unwrap_or(settings.policy.mode);
         let before = Some(before).filter(|mode| *mode != PermissionMode::Plan);
         let mode = match approval {
             Approval::In(mode) => mode,
             Approval::AsBefore => before.unwrap_or_default(),
         };
-        let changed = self.with_agent(Configure { mode: Some(mode), ..Configure::default() });
+        let mut changed = self.with_agent(Configure { mode: Some(mode), ..Configure::default() });
+        changed.mode_before = self.settings_to_come().displaced_by(&changed);
         let (at_once, _) = self.apply_change(&changed, None);
         self.record(Event::SettingsChanged { changed, by: ChangedBy::User, at_once });
     }
@@ -504,12 +512,12 @@ impl Driver {
     /// Puts on record who the session is run by, where that is another agent than before, or its file is another one.
     pub(super) fn record_agent(&mut self) {
         // What a command asks is asked of its turn alone.
-        let settings = self.next_settings.as_ref().unwrap_or(&self.services.settings);
+        let settings = self.settings_to_come();
         let (agent, had) = (&settings.agent, self.session.configured());
         let is_known = had.agent() == agent.name && (had.agent_hash == agent.hash || had.agent.is_none());
         if !is_known {
-            let changed =
-                Configure { agent: Some(agent.name.clone()), agent_hash: agent.hash.clone(), ..Configure::default() };
+            let (name, agent_hash, mode_before) = (agent.name.clone(), agent.hash.clone(), settings.displaced.mode);
+            let changed = Configure { agent: Some(name), agent_hash, mode_before, ..Configure::default() };
             self.record(Event::SettingsChanged { changed, by: ChangedBy::User, at_once: false });
         }
     }
