@@ -12,7 +12,7 @@
 
 use crate::call::{CallInput, Outcome, Status};
 use crate::event::Event;
-use crate::ids::CallId;
+use crate::ids::{CallId, MessageId};
 use crate::message::ToolCall;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -57,6 +57,28 @@ pub(crate) enum ShellWish {
     Stop(Arc<ToolCall>),
 }
 
+/// Messages whose commands are remembered until they are said.
+const MOST_UNSAID: usize = 16;
+
+/// What the template of a message has run, before the message is on record.
+#[derive(Debug, Clone, PartialEq)]
+struct Unsaid {
+    message: MessageId,
+    commands: Vec<TemplateCommand>,
+}
+
+/// A command of a template.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TemplateCommand {
+    /// The call that it is.
+    pub call: CallId,
+    /// The command.
+    pub command: String,
+    /// What came of it, once it is over.
+    pub outcome: Option<Outcome>,
+    began: bool,
+}
+
 /// The user's commands, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ShellCommands {
@@ -67,6 +89,8 @@ pub struct ShellCommands {
     numbered: u32,
     /// The workspace before those that have run between turns since the last snapshot after one, where it was to be put down.
     before: Option<Option<String>>,
+    /// What templates have run for messages that are not on record yet.
+    unsaid: VecDeque<Unsaid>,
 }
 
 /// A call of the user's.
@@ -88,6 +112,7 @@ pub(crate) fn told(command: &ShellCommand, outcome: &Outcome) -> String {
 impl ShellCommands {
     /// Takes notice of what holds on every branch. The number that the event takes among the turns; 0: none.
     pub(crate) fn hear(&mut self, event: &Event, epoch: u64) -> u32 {
+        self.remember(event);
         match event {
             Event::UserRan { call, command, keep_from_model, turn, snapshot, message, terminal } => {
                 self.count += 1;
@@ -126,6 +151,43 @@ impl ShellCommands {
             Event::UserRan { turn: Some(turn), .. } => *turn,
             _ => 0,
         }
+    }
+
+    /// Keeps what templates have run until their message is said: it may be said again, by whoever does not know that it was on its way.
+    fn remember(&mut self, event: &Event) {
+        let mut of_call = |id: &CallId, note: fn(&mut TemplateCommand, &Event)| {
+            let mut all = self.unsaid.iter_mut().flat_map(|unsaid| &mut unsaid.commands);
+            all.find(|command| command.call == *id).into_iter().for_each(|command| note(command, event));
+        };
+        match event {
+            Event::CallStarted { call } => of_call(call, |command, _| command.began = true),
+            Event::CallSettled { call, .. } => of_call(call, |command, event| {
+                if let Event::CallSettled { outcome, .. } = event {
+                    command.outcome = Some(outcome.clone());
+                }
+            }),
+            Event::UserSpoke { message, .. } => self.unsaid.retain(|unsaid| unsaid.message != *message),
+            Event::UserRan { call, command, message: Some(message), .. } => {
+                if !self.unsaid.iter().any(|unsaid| unsaid.message == *message) {
+                    self.unsaid.push_back(Unsaid { message: message.clone(), commands: Vec::new() });
+                }
+                if let Some(unsaid) = self.unsaid.iter_mut().find(|unsaid| unsaid.message == *message) {
+                    let (call, command) = (call.clone(), command.clone());
+                    unsaid.commands.push(TemplateCommand { call, command, began: false, outcome: None });
+                }
+                self.unsaid.drain(..self.unsaid.len().saturating_sub(MOST_UNSAID));
+            }
+            _ => {}
+        }
+    }
+
+    /// What the template of a message that is not on record has begun to run, in order. What was cancelled is not among it.
+    pub fn ran_for(&self, message: &MessageId) -> impl Iterator<Item = &TemplateCommand> {
+        let unsaid = self.unsaid.iter().filter(move |unsaid| unsaid.message == *message);
+        let is_cancelled = |outcome: &Outcome| outcome.status == Status::Cancelled;
+        let counts =
+            move |command: &&TemplateCommand| command.began && !command.outcome.as_ref().is_some_and(is_cancelled);
+        unsaid.flat_map(|unsaid| &unsaid.commands).filter(counts)
     }
 
     /// Answers what has not begun.

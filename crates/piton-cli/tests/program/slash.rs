@@ -2,6 +2,7 @@
 
 use crate::chat::{seat, shown, wait_for};
 use crate::stage::{Ran, Stage, kill, until};
+use crate::steer::Talk;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -263,6 +264,29 @@ fn a_prompt_that_is_sent_twice_runs_its_template_once() {
     Ran::of(command).expect_code(0);
     assert_eq!(stage.workspace.read("ran"), "once\n");
     assert_eq!(stage.journal().iter().filter(|event| event["type"] == "user_spoke").count(), 1);
+}
+
+#[test]
+fn a_prompt_that_is_sent_again_after_a_kill_does_not_run_what_its_template_has_run() {
+    let stage = stage(&[]);
+    let template = "Did !`echo one >> ran; echo first` and !`echo two >> ran; until test -e go; do sleep 0.02; done`.";
+    stage.home.write(".claude/commands/deploy.md", template);
+    let ran = || if stage.workspace.has("ran") { stage.workspace.read("ran") } else { String::new() };
+    let send = |more: &[&str]| {
+        let mut talk = Talk::new(&stage, more);
+        talk.say(r#"{"do":"prompt","command":"deploy","message":"m1"}"#);
+        talk
+    };
+    let mut talk = send(&[]);
+    until("the second runs", || ran() == "one\ntwo\n");
+    kill(talk.child.id(), Signal::KILL);
+    talk.child.wait().unwrap();
+    stage.workspace.write("go", "");
+    let mut talk = send(&["--continue"]);
+    until("it is said", || talk.count("result") == 1);
+    assert_eq!(talk.end(), 0);
+    assert_eq!(ran(), "one\ntwo\n", "nothing ran again");
+    assert!(said(&stage).contains("Did first and ."), "{}", said(&stage));
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl Driver {
                 let (id, workspace) = (self.session.id().as_str(), self.session.workspace());
                 let variables = [("CLAUDE_SESSION_ID", id), ("CLAUDE_PROJECT_DIR", workspace)];
                 template::fill_variables(&mut expanded.pieces, &variables);
-                let filling = Filling::new(expanded, directed);
+                let filling = Filling::new(expanded, directed, self.session.shell().ran_for(&message.id));
                 let codes: Vec<String> = filling.commands().map(str::to_owned).collect();
                 *progress = Progress::Filling(filling);
                 // One that may not run keeps all of them from running.

@@ -6,6 +6,7 @@ use crate::jobs::UserMessage;
 use piton_core::call::{Outcome, Picture, Status};
 use piton_core::ids::CallId;
 use piton_core::message::Part;
+use piton_core::shell::TemplateCommand;
 use piton_core::subtask::TOLD;
 use piton_core::template::Piece;
 
@@ -34,9 +35,23 @@ pub(super) enum Want {
 }
 
 impl Filling {
-    pub(super) fn new(expanded: Expanded, directed: Directed) -> Self {
+    /// `ran`: what an earlier process, or an earlier try, has begun to run for the same message. It is not run again.
+    pub(super) fn new<'r>(
+        expanded: Expanded,
+        directed: Directed,
+        ran: impl IntoIterator<Item = &'r TemplateCommand>,
+    ) -> Self {
         let Expanded { pieces, pictures, allows, directions: _, file: _ } = expanded;
-        Self { pieces, pictures, allows, directed, printed: Vec::new(), runs: None }
+        let mut filling = Self { pieces, pictures, allows, directed, printed: Vec::new(), runs: None };
+        let (mut printed, mut runs) = (Vec::new(), None);
+        for (_, ran) in filling.commands().zip(ran).take_while(|(code, ran)| *code == ran.command) {
+            match &ran.outcome {
+                Some(outcome) => printed.push(outcome.clone()),
+                None => runs = Some(ran.call.clone()),
+            }
+        }
+        (filling.printed, filling.runs) = (printed, runs);
+        filling
     }
 
     pub(super) fn want(&self) -> Want {
@@ -142,7 +157,7 @@ mod tests {
         };
         let picture = Picture { media_type: "image/png".into(), data: "AA==".into() };
         let expanded = Expanded { pictures: vec![picture], ..Expanded::of(vec![Piece::Given("Hello Ann".into())]) };
-        Filling::new(expanded, Directed::default()).fill(&mut message);
+        Filling::new(expanded, Directed::default(), []).fill(&mut message);
         let image = Part::Image { media_type: "image/png".into(), data: "AA==".into() };
         assert_eq!(message.parts, [Part::text("Hello Ann"), image, Part::note("beside")]);
         assert_eq!(message.as_said(), [Part::text("/mcp__db__greet Ann"), Part::note("beside")]);

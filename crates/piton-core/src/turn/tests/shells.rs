@@ -35,6 +35,38 @@ fn read_by_the_model(bench: &Bench) -> String {
 }
 
 #[test]
+fn what_a_template_has_run_is_known_until_its_message_is_said() {
+    let mut bench = bench();
+    let message = MessageId::from("m1");
+    let ran = |bench: &Bench, message: &str| {
+        let message = MessageId::from(message);
+        let ran = bench.session.shell().ran_for(&message);
+        ran.map(|ran| (ran.command.clone(), ran.outcome.as_ref().map(|outcome| outcome.status))).collect::<Vec<_>>()
+    };
+    let one = |of: Option<Status>| ("one".to_owned(), of);
+    for (status, known) in [(Status::Cancelled, vec![]), (Status::Ok, vec![one(Some(Status::Ok))])] {
+        let event = bench.session.user_ran("one".to_owned(), false, false, Some(message.clone()), false);
+        let Event::UserRan { call, .. } = event.clone() else { panic!("another event") };
+        bench.happen(event);
+        assert_eq!(ran(&bench, "m1"), [one(None)], "it runs");
+        bench.happen(Event::CallSettled { call, outcome: Outcome::new(status, "") });
+        assert_eq!(ran(&bench, "m1"), known);
+    }
+    assert_eq!(ran(&bench, "m2"), []);
+    let said = Event::UserSpoke {
+        message,
+        parts: vec![Part::text("said")],
+        delivery: Delivery::FollowUp,
+        typed: None,
+        allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
+    };
+    bench.happen(said);
+    assert_eq!(ran(&bench, "m1"), []);
+}
+
+#[test]
 fn at_rest_it_starts_at_once_and_stands_before_the_next_prompt() {
     let mut bench = bench();
     let call = run(&mut bench, "git status", false);
