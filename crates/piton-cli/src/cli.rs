@@ -180,7 +180,7 @@ pub(crate) struct SandboxArgs {
     /// Work in this folder instead of the current one
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Open this host to the command (repeatable): `example.org`, `*.example.org`, `example.org:8443`
+    /// Let the command reach this host (repeatable): `example.org`, `*.example.org`, `example.org:8443`
     #[arg(long, value_name = "HOST", value_parser = HostRule::parse)]
     pub(crate) net: Vec<HostRule>,
     /// Show what a command sees and run nothing
@@ -247,7 +247,7 @@ pub(crate) struct RunArgs {
     /// Input format: `stream-json` reads one JSON object per line, to steer while the agent works
     #[arg(long, value_enum, default_value_t = InputFormat::Text, help_heading = OUTPUT)]
     pub(crate) input_format: InputFormat,
-    /// With `--format stream-json`: also print what subagents record; each of their lines has the field `of`
+    /// With `--format stream-json`: include subagents' events; each of those lines has the field `of`
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) tree: bool,
     /// Record the model's replies to a cassette; replay it with `--model recorded/FILE`
@@ -304,7 +304,7 @@ pub(crate) struct SettingFlags {
     /// without changes) or `off` (no sandbox: your full rights). See docs/sandbox.md
     #[arg(long, value_name = "MODE", value_parser = SandboxMode::WORDS, help_heading = PERMISSIONS)]
     pub(crate) sandbox: Option<String>,
-    /// Open this host to commands in the sandbox (repeatable): `example.org`, `*.example.org`, `example.org:8443`
+    /// Let sandboxed commands reach this host (repeatable): `example.org`, `*.example.org`, `example.org:8443`
     #[arg(long, value_name = "HOST", value_parser = open_host, help_heading = PERMISSIONS)]
     pub(crate) net: Vec<String>,
     /// Use the loop rules of another agent, or your own from a file beside your configuration (`mine.toml`): steps, retries, when a turn ends, names of
@@ -649,7 +649,7 @@ pub(crate) enum SessionCommand {
         /// Output format
         #[arg(long, value_enum, default_value_t = FollowFormat::Text)]
         format: FollowFormat,
-        /// With `--format stream-json`: also print what subagents record; each of their lines has the field `of`
+        /// With `--format stream-json`: include subagents' events; each of those lines has the field `of`
         #[arg(long)]
         tree: bool,
     },
@@ -661,7 +661,7 @@ pub(crate) enum SessionCommand {
     },
     /// List the subagents that a session has called: what each does, its steps, tokens and time
     Agents {
-        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
+        /// The session: an id or its prefix, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
         /// Print one JSON object per subagent

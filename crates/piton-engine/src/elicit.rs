@@ -326,7 +326,7 @@ impl Form {
             let said = answers.get(at).filter(|words| !words.is_empty()).unwrap_or(&field.question.default);
             match field.read(said)? {
                 Some(value) => drop(values.insert(field.name.clone(), value)),
-                None if field.is_required => return Err(format!("{} is wanted", field.shown())),
+                None if field.is_required => return Err(format!("{} is required", field.shown())),
                 None => {}
             }
         }
@@ -468,7 +468,7 @@ mod tests {
         let wanted =
             json!({"a_name": "Ann", "b_age": 7, "c_sure": true, "d_size": "l", "e_tags": ["x", "y"], "f_rate": 0.5});
         assert_eq!(read(&form, all), Ok(wanted));
-        assert_eq!(read(&form, &[&["Ann"]]), Err("c_sure is wanted".to_owned()));
+        assert_eq!(read(&form, &[&["Ann"]]), Err("c_sure is required".to_owned()));
         assert_eq!(read(&form, &[&["Ann"], &["old"], &["no"]]), Err("b_age is a whole number".to_owned()));
         assert_eq!(read(&form, &[&["Ann"], &[], &["no"], &["huge"]]), Err("d_size is one of the options".to_owned()));
     }

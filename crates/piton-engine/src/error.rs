@@ -111,7 +111,7 @@ pub enum EngineError {
     #[error("the message was taken back before the model read it")]
     TakenBack,
     /// It is no subagent of this session, or asks nothing any more.
-    #[error("{0} is no subagent that is at work for this session")]
+    #[error("{0} is not a running subagent of this session")]
     NotAtWork(SessionId),
     /// It is no request for a subagent.
     #[error("only `prompt`, `answer`, `cancel`, `unqueue`, `move` and `look` can name the session of a subagent")]
@@ -127,13 +127,13 @@ pub enum EngineError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnqueueError {
     /// Nothing was said under this id.
-    #[error("this session has no message of that id")]
+    #[error("this session has no message with that id")]
     Unknown,
     /// A step has read it.
     #[error("the message is not queued any more: the model has read it, or it was undone")]
     Read,
     /// It was taken out before.
-    #[error("the message was taken back before")]
+    #[error("the message has already been taken back")]
     TakenBack,
     /// A command of its template runs.
     #[error("a command of its template is running for this message; cancel stops both")]
@@ -153,10 +153,10 @@ pub enum ShellError {
     #[error("the command was not run: {0}")]
     Forbidden(String),
     /// This session has no tool that runs commands.
-    #[error("this session runs no commands: it has no bash")]
+    #[error("this session cannot run commands: it has no `bash` tool")]
     NoShell,
     /// It is over, or was started without a terminal.
-    #[error("this command runs no more, or has no terminal to type into")]
+    #[error("this command has ended, or has no terminal to type into")]
     NoTerminal,
     /// Room is being made in the context.
     #[error("the context is being compacted; run the command when that is done")]
@@ -321,7 +321,7 @@ pub enum RewindError {
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// It had begun. Files may be at one place or the other, and the journal has that it was given up.
-    #[error("it was begun and could not be finished")]
+    #[error("the undo or redo began but could not be completed")]
     Abandoned(#[source] Box<RewindError>),
     /// The journal could not be read or written.
     #[error(transparent)]

@@ -147,7 +147,7 @@ fn parts_of(content: &Value, clean: impl Fn(&str) -> String) -> Result<Vec<Part>
 fn picture(block: &Value) -> Result<Part, String> {
     let data = block.get("data").and_then(Value::as_str).unwrap_or_default();
     let bytes = BASE64_STANDARD.decode(data).map_err(|_| "a picture is not base64")?;
-    let kind = image_type(&bytes).ok_or("a picture is none that models look at (PNG, JPEG, GIF, WebP)")?;
+    let kind = image_type(&bytes).ok_or("unsupported picture format: PNG, JPEG, GIF and WebP can be sampled")?;
     let too_large = u64::try_from(bytes.len()).map_or(true, |bytes| bytes > IMAGE_BYTES);
     let fault = if too_large { Some("it is larger than models take") } else { picture_fault(kind, &bytes) };
     match fault {

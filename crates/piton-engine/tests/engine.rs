@@ -841,7 +841,7 @@ async fn a_call_whose_tool_is_gone_is_interrupted_on_resuming() {
     }
     let resumed = copy.engine().resume(session.id(), cassette(&lines)).await.unwrap();
     assert_eq!(&*resumed.go_on().await.unwrap().text, "I see");
-    assert!(format!("{:?}", transcript(&resumed)).contains("this one has not"));
+    assert!(format!("{:?}", transcript(&resumed)).contains("this one does not"));
     resumed.close().await;
     session.close().await;
     turn.await.unwrap().unwrap();

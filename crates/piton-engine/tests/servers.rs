@@ -358,7 +358,7 @@ async fn a_server_asks_a_model_without_tools_and_not_for_too_much() {
     for (request, why) in [
         (shows(PIXEL), "recorded/cassette does not look at pictures"),
         (shows("x"), "a picture is not base64"),
-        (shows("aGVsbG8="), "a picture is none that models look at"),
+        (shows("aGVsbG8="), "unsupported picture format"),
         (message(json!({"type": "audio", "data": "x"})), "only text and pictures can be sampled here"),
         (message(json!({"type": "tool_result"})), "this client samples without tools"),
         (tools, "this client samples without tools"),

@@ -170,7 +170,7 @@ fn the_model_of_an_agent_is_asked_and_one_that_cannot_be_is_told_of() {
     assert_eq!([0, 1, 2].map(|at| model(&stage, at)), ["special", "special", "said"]);
     assert_eq!(stage.provider.requests()[0].body["reasoning_effort"], "high");
     let stage = of("nowhere/at-all");
-    run(&stage, &["--agent", "x"]).expect_said(&["the model of the agent x cannot be asked"]);
+    run(&stage, &["--agent", "x"]).expect_said(&["the model of agent x is unavailable"]);
     assert_eq!(model(&stage, 0), "usual");
 }
 

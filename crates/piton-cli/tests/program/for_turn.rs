@@ -165,7 +165,7 @@ fn a_turn_that_was_cut_off_goes_on_with_its_model_and_ends_where_that_is_gone() 
         if is_gone {
             assert_eq!(ran.end(), "hook_stopped", "{}", ran.stderr);
             let detail = ran.result().to_string();
-            assert!(detail.contains("the turn is not run as its command asks"), "{detail}");
+            assert!(detail.contains("its command's settings are unavailable"), "{detail}");
             assert_eq!(asked(&stage), ["other high"], "no other model is asked in its place");
             continue;
         }

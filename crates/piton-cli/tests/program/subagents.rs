@@ -899,7 +899,7 @@ fn a_question_two_levels_down_is_answered_and_its_session_cancelled_from_the_roo
     until("all are refused", || talk.count("input_error") >= 2);
     let errors: Vec<String> =
         talk.lines().iter().filter_map(|line| line["error"].as_str().map(str::to_owned)).collect();
-    assert!(errors.iter().any(|error| error.contains("ses_0 is no subagent that is at work")), "{errors:?}");
+    assert!(errors.iter().any(|error| error.contains("ses_0 is not a running subagent")), "{errors:?}");
     assert!(
         errors.iter().any(|error| error.contains("only `prompt`, `answer`, `cancel`, `unqueue`, `move` and `look`")),
         "{errors:?}"

@@ -615,13 +615,12 @@ impl CallEntry {
     fn opening(&self) -> String {
         match self.each_time {
             Some(Protection::BySandbox) => {
-                return " No rule and no mode allows it: a person is asked each time. Whoever starts Piton can do so on a terminal and \
-                        answer there, or run everything without the sandbox (`--sandbox off`)."
+                return " No rule and no mode allows it: a person is asked each time. Start Piton in a terminal to be asked, or run \
+                        everything without the sandbox (`--sandbox off`)."
                     .to_owned();
             }
             Some(Protection::Other) => {
-                return " No rule and no mode allows it: a person is asked each time. Whoever starts Piton can do so on a terminal and \
-                        answer there."
+                return " No rule and no mode allows it: a person is asked each time. Start Piton in a terminal to be asked."
                     .to_owned();
             }
             None => {}

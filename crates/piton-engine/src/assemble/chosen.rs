@@ -119,7 +119,7 @@ impl Chosen {
             Err(error) => {
                 let why = chain(&error);
                 let name = &self.agent.name;
-                notices.push(Notice::new(format!("the model of the agent {name} cannot be asked: {why}")));
+                notices.push(Notice::new(format!("the model of agent {name} is unavailable: {why}")));
                 Ok((source.all(said, answers, notices).await?, None))
             }
         }

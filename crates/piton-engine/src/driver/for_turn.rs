@@ -88,5 +88,5 @@ impl Driver {
 }
 
 fn unavailable(why: &str) -> String {
-    format!("the turn is not run as its command asks: {why}")
+    format!("the turn was stopped, because its command's settings are unavailable: {why}")
 }

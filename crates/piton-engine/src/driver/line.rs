@@ -404,7 +404,7 @@ impl Driver {
                     Ok(opened) => self.change(changed, Some(opened), Vec::new(), asker),
                     // An agent's model is a wish; a person's is not.
                     Err(why) if changed.agent.is_some() && changed.model.is_none() && changed.effort.is_none() => {
-                        let notice = format!("the model of the agent {} cannot be asked: {why}", changed.agent());
+                        let notice = format!("the model of agent {} is unavailable: {why}", changed.agent());
                         self.change(changed, None, vec![notice], asker);
                     }
                     Err(why) => asker.refuse(ConfigureError::Model(why)),

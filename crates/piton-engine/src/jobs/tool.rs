@@ -52,7 +52,7 @@ enum Start {
 pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
     let Some(tool) = cx.services.settings.tools.get(&call.name) else {
         let text = format!(
-            "[interrupted] This call was started by a Piton that had the tool {}; this one has not.",
+            "[interrupted] This call was started by a Piton that had the tool {}; this one does not.",
             call.name
         );
         return Step::Record(vec![settled(call.id.clone(), Outcome::new(Status::Interrupted, text))]);
