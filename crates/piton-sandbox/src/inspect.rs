@@ -5,8 +5,9 @@
 //! Whatever lies there may be a link: nothing is followed, and what is moved is reached through its open folder.
 
 use crate::open::{names, open_as_named, open_below, plainly};
+use crate::owed::{self, Owed};
 use crate::plan::Plan;
-use crate::search::{Earlier, Found, Kind, Mark, changed_at, search};
+use crate::search::{Came, Earlier, Found, Kind, Limit, Mark, changed_at, search};
 use crate::tables;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, renameat, statat};
@@ -17,15 +18,19 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 /// Moves out what has changed since `began`, when the command was started. Answers with what was done about it, a sentence each.
+/// Deep in a large workspace it does not look at everything, which [`finish`] makes up for.
 pub(crate) fn inspect(plan: &Plan, began: Mark) -> Vec<String> {
     let Some(mut inspection) = Inspection::of(plan, &plan.reach().workspace, began) else { return Vec::new() };
     for name in tables::PROTECTED.iter().chain(tables::PROTECTED_AT_TOP) {
         inspection.unless_unchanged(Path::new(name), BELIEVED);
     }
     inspection.repository();
-    inspection.below();
+    if inspection.below(Limit::SHORT) == Extent::Cut && Owed::of(plan.reach(), began).write().is_err() {
+        inspection.said.push(TOO_LARGE.to_owned());
+    }
     inspection.included();
     let (mut said, mut moved) = (inspection.said, inspection.moved);
     // Of a linked worktree the git folder lies elsewhere, and can be written to as well.
@@ -36,7 +41,45 @@ pub(crate) fn inspect(plan: &Plan, began: Mark) -> Vec<String> {
         moved.append(&mut common.moved);
     }
     said.extend(moved_meanwhile(plan, began, &moved));
+    said.extend(owed::to_tell(plan.reach()));
     said
+}
+
+/// Looks at everything, within that time if it is told one, where the inspection of the command that began then could not. It makes
+/// up as well for earlier commands of which that is still owed. Answers with what was done, a sentence each.
+pub(crate) fn finish(plan: &Plan, began: Mark, at_most: Option<Duration>) -> Vec<String> {
+    let own = Owed::of(plan.reach(), began);
+    if !own.is_written() {
+        return Vec::new();
+    }
+    let Ok(_alone) = owed::alone(plan.reach()) else { return vec![TOO_LARGE.to_owned()] };
+    let owed = Owed::all(plan.reach());
+    // Another may have done it meanwhile.
+    let Some(since) = owed.iter().map(|owed| owed.began).min().filter(|_| own.is_written()) else { return Vec::new() };
+    let Some(mut inspection) = Inspection::of(plan, &plan.reach().workspace, since) else { return Vec::new() };
+    match inspection.below(Limit::within(at_most)) {
+        Extent::Whole => owed.into_iter().for_each(Owed::settle),
+        Extent::Cut => inspection.said.push(TOO_LARGE.to_owned()),
+    }
+    inspection.said
+}
+
+/// The same where nobody waits for it any more: told when the next command has ended.
+pub(crate) fn finish_later(plan: &Plan, began: Mark) {
+    let said = finish(plan, began, None);
+    // What was moved away is in its place, told or not.
+    let _ = owed::tell_later(plan.reach(), &said);
+}
+
+/// What is said where a search was cut and nothing makes up for it at once.
+const TOO_LARGE: &str = "the workspace is too large to be looked through: what was made deep in it by which git or an editor runs \
+                         something has not been looked for, and will be when the next command has ended";
+
+/// How much of the workspace was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    Cut,
 }
 
 /// Why something protected does not stay.
@@ -86,6 +129,8 @@ struct Inspection<'p> {
     /// Where `root` lies on the machine.
     base: PathBuf,
     began: Mark,
+    /// When the session's own folders were made.
+    session: Mark,
     /// How what is looked at now is judged.
     by: By,
     said: Vec<String>,
@@ -100,6 +145,8 @@ enum By {
     Plan,
     /// Unless the plan has it: by the time when it was changed.
     Time,
+    /// The same, since the session is there.
+    Session,
 }
 
 /// Deeper than names of submodules go.
@@ -110,7 +157,9 @@ const MOST_ENTRIES: usize = 20_000;
 impl<'p> Inspection<'p> {
     fn of(plan: &'p Plan, base: &Path, began: Mark) -> Option<Self> {
         let root = open_as_named(base).ok()?;
-        Some(Self { plan, root, base: base.to_path_buf(), began, by: By::Plan, said: Vec::new(), moved: Vec::new() })
+        let session = plan.session_began().unwrap_or(began);
+        let (said, moved) = (Vec::new(), Vec::new());
+        Some(Self { plan, root, base: base.to_path_buf(), began, session, by: By::Plan, said, moved })
     }
 
     /// A folder, reached through no link; `None`: there is none.
@@ -132,17 +181,18 @@ impl<'p> Inspection<'p> {
 
     /// Whether something is as it was when the command began.
     fn is_unchanged(&self, path: &Path) -> bool {
-        self.plan.is_unchanged(&self.base.join(path)) || self.by == By::Time && !self.has_changed(path)
+        self.plan.is_unchanged(&self.base.join(path)) || self.by != By::Plan && !self.has_changed(path)
     }
 
-    /// Whether anything in it was changed, or came to its name, since the command began.
+    /// Whether anything in it was changed, or came to its name, since the command began, or the session.
     fn has_changed(&self, path: &Path) -> bool {
+        let since = if self.by == By::Session { self.session.min(self.began) } else { self.began };
         let mut next = vec![path.to_path_buf()];
         let mut entries = 0;
         while let Some(path) = next.pop() {
             entries += 1;
             let Some((folder, name, kind)) = self.look(&path) else { continue };
-            if entries > MOST_ENTRIES || changed_at(&folder, name).is_none_or(|changed| changed >= self.began) {
+            if entries > MOST_ENTRIES || changed_at(&folder, name).is_none_or(|changed| changed >= since) {
                 return true;
             }
             if kind == FileType::Directory {
@@ -167,15 +217,19 @@ impl<'p> Inspection<'p> {
     }
 
     /// Whatever lies deeper than the top.
-    fn below(&mut self) {
+    fn below(&mut self, limit: Limit) -> Extent {
         let folders: HashSet<u64> = self.plan.searched().into_iter().flatten().copied().collect();
         // Where not every folder was seen before, one that was not seen need not be new.
         let earlier = self.plan.searched().map(|_| Earlier { folders: &folders, began: self.began });
-        let search = search(&self.root, earlier);
+        let search = search(&self.root, &self.base, earlier, limit);
         let git_folders: Vec<PathBuf> =
             search.found.iter().filter(|found| found.kind == Kind::Git).map(|found| found.path.clone()).collect();
-        for Found { path, kind, is_moved } in search.found {
-            self.by = if is_moved { By::Plan } else { By::Time };
+        for Found { path, kind, came } in search.found {
+            self.by = match came {
+                Came::No => By::Time,
+                Came::Perhaps => By::Session,
+                Came::Yes => By::Plan,
+            };
             match kind {
                 Kind::Protected => self.unless_unchanged(&path, BELIEVED),
                 Kind::Git => self.git(&path),
@@ -185,13 +239,7 @@ impl<'p> Inspection<'p> {
             }
         }
         self.by = By::Plan;
-        if search.is_cut {
-            self.said.push(
-                "the workspace is too large to be looked through: what was made deep in it by which git or an editor runs \
-                 something has not been looked for"
-                    .to_owned(),
-            );
-        }
+        if search.is_cut { Extent::Cut } else { Extent::Whole }
     }
 
     /// Whether a file names the git folder of a worktree or a submodule that is looked at, too.

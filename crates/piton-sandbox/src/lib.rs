@@ -40,6 +40,7 @@ mod mounts;
 mod named;
 mod namespaces;
 mod open;
+mod owed;
 mod plan;
 mod reach;
 mod sandbox;

@@ -5,7 +5,7 @@ use crate::mount::{Access, Mount, Source};
 use crate::named;
 use crate::open::open_as_named;
 use crate::reach::{Backend, Reach, Write};
-use crate::search::{Kind, search};
+use crate::search::{Kind, Limit, Mark, search};
 use crate::split::Split;
 use crate::tables;
 use serde::{Deserialize, Serialize};
@@ -133,6 +133,12 @@ impl Plan {
     /// The folders that were searched, where all were.
     pub(crate) fn searched(&self) -> Option<&[u64]> {
         self.searched.as_deref()
+    }
+
+    /// When the session's own folders were made; `None` where the file system does not tell.
+    pub(crate) fn session_began(&self) -> Option<Mark> {
+        let since = born(&self.reach.private)?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some((i64::try_from(since.as_secs()).ok()?, since.subsec_nanos().into()))
     }
 
     /// The git folder outside of the workspace that git in it works with.
@@ -409,7 +415,7 @@ impl Plan {
         /// Things that are mounted: each costs a command some 50 microseconds. What is beyond is looked at afterwards.
         const MOST_MOUNTED: usize = 48;
         let Ok(root) = open_as_named(workspace) else { return };
-        let search = search(&root, None);
+        let search = search(&root, workspace, None, Limit::SHORT);
         self.searched = (!search.is_cut).then_some(search.folders);
         if self.reach.backend == Backend::Landlock {
             return;

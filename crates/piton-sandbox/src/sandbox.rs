@@ -3,7 +3,7 @@
 use crate::channel::{End, Order, Setup, receive, receive_with, send};
 use crate::error::SandboxError;
 use crate::home;
-use crate::inspect::inspect;
+use crate::inspect::{finish, finish_later, inspect};
 use crate::mount::Source;
 use crate::namespaces::{self, SharedNetwork};
 use crate::plan::Plan;
@@ -109,6 +109,18 @@ impl Sandbox {
         match (self.plan.reach().write, self.began.get()) {
             (Write::Workspace, Some(began)) => inspect(&self.plan, *began),
             (Write::Workspace, None) | (Write::Nothing, _) => Vec::new(),
+        }
+    }
+
+    /// Goes on, within that time, where the workspace was too large for [`Sandbox::inspect`] to look through all of it. Answers as that does.
+    pub fn finish(&self, at_most: Duration) -> Vec<String> {
+        self.began.get().map_or_else(Vec::new, |began| finish(&self.plan, *began, Some(at_most)))
+    }
+
+    /// The same when nobody waits any more, as long as it takes: what is done is told when the session's next command has ended.
+    pub fn finish_later(&self) {
+        if let Some(began) = self.began.get() {
+            finish_later(&self.plan, *began);
         }
     }
 

@@ -266,6 +266,93 @@ async fn what_would_be_run_later_does_not_stay_deeper_either() {
     }
 }
 
+/// More entries than are looked at while somebody waits.
+const WIDE: &str = "mkdir -p wide && cd wide && seq 60000 | xargs touch && cd ..";
+
+#[tokio::test]
+async fn in_a_large_workspace_what_would_be_run_later_does_not_stay_either() {
+    let mut place = Place::confined();
+    std::fs::create_dir(place.path("old")).unwrap();
+    repository(&place.path("old"));
+    place.put("wide/old/.vscode/tasks.json", "{}");
+    let mut number = 0;
+    let (status, text) = run(&mut place, &mut number, WIDE).await;
+    assert_eq!(status, Status::Ok, "{text}");
+    // What lies behind the limit is found when the result is out, and told with the next.
+    for folder in ["a/b/c", "wide/z/y", "wide/old/z"] {
+        let hook = format!("{folder}/r/.git/hooks/pre-commit");
+        let made = format!("mkdir -p {folder}/.idea && git init -q {folder}/r && echo x > {hook}");
+        let (_, at_once) = run(&mut place, &mut number, &made).await;
+        let gone = [place.path(&format!("{folder}/.idea")), place.path(&hook)];
+        wait_until("they are gone", || gone.iter().all(|gone| !gone.exists()));
+        let unsearched = place.reach().private.join("unsearched");
+        wait_until("nothing is owed", || unsearched.read_dir().is_ok_and(|mut owed| owed.next().is_none()));
+        let (_, later) = run(&mut place, &mut number, "true").await;
+        let told = format!("{at_once}\n{later}");
+        assert!(told.contains(&format!("{folder}/.idea was made")), "{told}");
+    }
+    assert_eq!(place.content("wide/old/.vscode/tasks.json"), b"{}", "what was there stays");
+    assert!(place.path("old/.git/config").exists());
+}
+
+#[tokio::test]
+async fn a_search_that_was_cut_and_never_made_up_for_is_made_up_for_by_the_next_command() {
+    let mut place = Place::confined();
+    let mut number = 0;
+    run(&mut place, &mut number, "mkdir -p deep").await;
+    let private = place.reach().private.clone();
+    std::fs::create_dir_all(private.join("unsearched")).unwrap();
+    let began = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    // As a runner leaves it that is killed while it goes on searching.
+    std::fs::write(private.join(format!("unsearched/{began}.0.1")), "").unwrap();
+    place.put("wide/z/.idea/x", "left by that command");
+    let (_, text) = run(&mut place, &mut number, WIDE).await;
+    assert!(!text.contains("too large"), "{text}");
+    wait_until("it is gone", || !place.path("wide/z/.idea").exists());
+}
+
+#[tokio::test]
+async fn a_repository_in_a_folder_that_is_not_searched_is_protected() {
+    let mut place = Place::confined();
+    for old in ["target/old", "web/node_modules/@of/old", "target/a/b/c/far", "own/target"] {
+        std::fs::create_dir_all(place.path(old)).unwrap();
+        repository(&place.path(old));
+    }
+    std::os::unix::fs::symlink("target/a/b/c/far", place.path("app")).unwrap();
+    std::os::unix::fs::symlink("/etc", place.path("out")).unwrap();
+    let private = place.reach().private.clone();
+    std::fs::create_dir_all(private).unwrap();
+    let mut number = 0;
+    for old in ["target/old", "web/node_modules/@of/old", "app", "own/target"] {
+        let (status, text) = run(&mut place, &mut number, &format!("echo x >> {old}/.git/config")).await;
+        assert_eq!(status, Status::Failed, "{old}: {text}");
+        let hook = format!("echo x > {old}/.git/hooks/pre-commit");
+        let (status, text) = run(&mut place, &mut number, &hook).await;
+        assert_eq!(status, Status::Failed, "{old}: {text}");
+        let work = format!("cd {old} && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m more");
+        let (status, text) = run(&mut place, &mut number, &work).await;
+        assert_eq!(status, Status::Ok, "{old}: {text}");
+    }
+    let hooked = |folder: &str| format!("git init -q {folder} && echo x > {folder}/.git/hooks/pre-commit");
+    for (command, gone) in [
+        (hooked("target/new"), "target/new/.git/hooks/pre-commit"),
+        (hooked("node_modules/new"), "node_modules/new/.git/hooks/pre-commit"),
+        // Nobody is led there, until somebody is.
+        (hooked("target/x/y/z/new"), "-"),
+        ("ln -s target/x/y/z/new led".to_owned(), "led/.git/hooks/pre-commit"),
+        (hooked("target/x/y/z/more"), "-"),
+        ("mv target/x/y/z/more target/more".to_owned(), "target/more/.git/hooks/pre-commit"),
+    ] {
+        let (_, text) = run(&mut place, &mut number, &command).await;
+        assert_eq!(text.contains("and moved away: "), gone != "-", "{command}: {text}");
+        assert!(!place.path(gone).exists(), "{command}: {text}");
+    }
+    let build =
+        "mkdir -p target/debug/.vscode node_modules/p && echo x > target/debug/f && git -C target/new status -s";
+    let (status, text) = run(&mut place, &mut number, build).await;
+    assert!(status == Status::Ok && !text.contains("[sandbox: "), "{text}");
+}
+
 #[tokio::test]
 async fn what_was_there_deeper_cannot_be_changed_and_what_the_session_made_can_be_removed() {
     let mut place = Place::confined();

@@ -25,6 +25,8 @@ const NOT_FOUND: i32 = 127;
 const NOT_RUN: i32 = 126;
 /// As a shell tells of a signal.
 const SIGNALED: i32 = 128;
+/// How much longer a large workspace is looked through when the command has ended; whoever waits for a hook or a formatter feels it.
+const SEARCH_TIME: Duration = Duration::from_secs(2);
 /// How often to look whether all are dead.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
@@ -152,7 +154,8 @@ pub(super) fn confine(plan: &OsStr, argv: &[OsString], env: &Env) -> i32 {
         sandbox.kill();
         sandbox.wait_for_death(SWEEP_TIME);
         end_what_is_left();
-        sandbox.inspect().iter().for_each(|said| complain(&format!("{OF_SANDBOX}{said}")));
+        let undone = sandbox.inspect().into_iter().chain(sandbox.finish(SEARCH_TIME));
+        undone.for_each(|said| complain(&format!("{OF_SANDBOX}{said}")));
         Ok(ended.map(|end| end.how))
     };
     match run() {

@@ -106,7 +106,11 @@ fn serve(
     // Who was told records it in the journal at once. Only where nobody listens is ours the one record that lasts.
     let durably = if announce(&record) { Durably::No } else { Durably::Yes };
     files.write_exit(&record, &held, durably).map_err(|_| NOT_RECORDED)?;
-    Ok(watch.as_mut().map_or(Remains::None, Watch::remains))
+    let remains = watch.as_mut().map_or(Remains::None, Watch::remains);
+    if let Some(Watch { shell: Shell::Confined(sandbox), .. }) = &watch {
+        sandbox.finish_later();
+    }
+    Ok(remains)
 }
 
 /// Tells who waits for us how it ended. Answers whether somebody listened.
