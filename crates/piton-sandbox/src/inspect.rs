@@ -327,6 +327,27 @@ impl<'p> Inspection<'p> {
                 None => {}
             }
         }
+        self.unseen_worktrees(&folder.join("worktrees"));
+    }
+
+    /// Says which worktrees the command has added where a sandbox shows a folder of its own: git outside finds nothing there.
+    fn unseen_worktrees(&mut self, folder: &Path) {
+        for own in self.names(folder) {
+            let names_it = own.join("gitdir");
+            let text = self.text(&names_it);
+            let dot_git = plainly(&self.base.join(&own).join(text.trim_end()));
+            let Some(tree) = dot_git.parent().filter(|_| !text.is_empty()) else { continue };
+            if fs::symlink_metadata(tree).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+                && self.has_changed(&names_it)
+            {
+                self.said.push(format!(
+                    "the worktree {} is outside the workspace, and only there for commands in the sandbox of this session: what is in \
+                     it is lost with the session, except for its commits. Remove it, and add it in the workspace, or outside the \
+                     sandbox",
+                    tree.display()
+                ));
+            }
+        }
     }
 
     /// Submodules are named by their path, folders included.

@@ -785,3 +785,47 @@ async fn what_the_guard_allows_the_kernel_allows() {
         );
     }
 }
+
+#[tokio::test]
+async fn what_a_command_could_not_change_since_it_is_protected_is_told_even_if_it_ended_well() {
+    let mut place = Place::confined();
+    repository(&place.cx.workspace);
+    place.put(".vscode/settings.json", "{}");
+    let script = "git add -A && git -c user.name=a -c user.email=a@b commit -qm more && git branch b HEAD~ && git branch c && \
+                  git config branch.c.remote o && echo x >> .vscode/settings.json";
+    let made =
+        Command::new("sh").args(["-c", script]).current_dir(&place.cx.workspace).env("HOME", "/nowhere").status();
+    assert!(made.unwrap().success());
+    let mut number = 0;
+    for (command, told) in [
+        ("git -c user.name=a -c user.email=a@b stash; true", "leave a path out"),
+        ("git checkout -qf b; true", "leave a path out"),
+        ("git branch -m c d", "renamed or deleted the branch all the same"),
+        ("git branch -D d", "renamed or deleted the branch all the same"),
+        ("echo x > .vscode/settings.json; true", "stays as it is: bash: line 1: .vscode/settings.json"),
+    ] {
+        let (_, text) = run(&mut place, &mut number, command).await;
+        assert!(text.contains(told), "{command}: {text}");
+    }
+    for command in [
+        "git status -s",
+        "git branch e && git checkout -q e",
+        "echo x > f && git add f && git rm -qf f",
+        "touch /usr/x; true",
+    ] {
+        let (status, text) = run(&mut place, &mut number, command).await;
+        assert!(status == Status::Ok && !text.contains("[sandbox: "), "{command}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_worktree_that_only_the_sandbox_shows_is_told_of() {
+    let mut place = Place::confined();
+    repository(&place.cx.workspace);
+    let mut number = 0;
+    let (status, text) = run(&mut place, &mut number, "git worktree add -q ../x").await;
+    assert_eq!(status, Status::Ok, "{text}");
+    assert!(text.contains("/x is outside the workspace, and only there for commands"), "{text}");
+    let (_, text) = run(&mut place, &mut number, "git worktree remove ../x && git worktree add -q in/x").await;
+    assert!(!text.contains("[sandbox: "), "{text}");
+}

@@ -90,6 +90,8 @@ const TRIES: &[Try] = &[
     (18, Attack, "write", "sub/deep/.vscode/tasks.json"),
     (18, AtTarget, "bash", "git init -q far/new && echo true > far/new/.git/hooks/pre-commit"),
     (20, AtTarget, "bash", "git init -q --bare far/bare && git -C far/bare config core.fsmonitor x"),
+    (18, AtTarget, "bash", "git init -q node_modules/new && echo true > node_modules/new/.git/hooks/pre-commit"),
+    (19, AtTarget, "bash", "git -C node_modules/own config core.fsmonitor x"),
     (18, AtTarget, "bash", "mkdir -p .git/rebase-merge && echo 'exec x' > .git/rebase-merge/git-rebase-todo"),
     (18, AtTarget, "bash", "rm -fr .git/logs && ln -s {OUT} .git/logs"),
     (19, Attack, "bash", "git config core.fsmonitor x && git config --unset core.fsmonitor"),
@@ -171,6 +173,13 @@ const TRIES: &[Try] = &[
         "rm -rf .git/rebase-merge; export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; b=$(git branch --show-current); git checkout -qb side && \
          git commit -q --author 'a <a@b>' --allow-empty -m side && git rebase -q $b && git checkout -q $b && git merge -q side && git stash list",
     ),
+    (
+        0,
+        WorkInNamespaces,
+        "bash",
+        "git -C node_modules/own -c user.name=a -c user.email=a@b commit -q --allow-empty -m more && mkdir node_modules/p",
+    ),
+    (0, WorkInNamespaces, "bash", "git branch some && git branch -D some && git stash list"),
     (0, WorkInNamespaces, "bash", "mkdir target && echo x > target/made && rm -r target"),
     (
         0,
@@ -280,6 +289,7 @@ impl Field {
         }
         for args in [
             &["init", "-q"][..],
+            &["init", "-q", "node_modules/own"],
             &["config", "include.path", "../inc/set"],
             &["config", "includeIf.gitdir:/.path", "../inc/later"],
             &["config", "includeIf.gitdir:/x/.path", "more"],
@@ -349,14 +359,25 @@ impl Field {
             }
         }
         let (home, workspace) = (self.stage.home.path(), self.stage.workspace.path());
-        let within = [".claude", "sub/deep/.claude", "far/new/.git/hooks/pre-commit", "inc/later", ".git/more"]
-            .map(|name| workspace.join(name));
+        let within = [
+            ".claude",
+            "sub/deep/.claude",
+            "far/new/.git/hooks/pre-commit",
+            "node_modules/new/.git/hooks/pre-commit",
+            "inc/later",
+            ".git/more",
+        ];
+        let within = within.map(|name| workspace.join(name));
         for made in [home.join("data/trust.json"), home.join("data/other.json")].into_iter().chain(within) {
             if made.exists() {
                 harmed.push(format!("{} was made", made.display()));
             }
         }
-        for (file, word) in [("far/bare/config", "fsmonitor"), (".git/rebase-merge/git-rebase-todo", "exec")] {
+        for (file, word) in [
+            ("far/bare/config", "fsmonitor"),
+            ("node_modules/own/.git/config", "fsmonitor"),
+            (".git/rebase-merge/git-rebase-todo", "exec"),
+        ] {
             if fs::read_to_string(workspace.join(file)).is_ok_and(|text| text.contains(word)) {
                 harmed.push(format!("{file} says {word}"));
             }

@@ -1,6 +1,6 @@
 //! The report of a command: its output and how it ended, for the model and for people.
 
-use super::stopped::stopped;
+use super::stopped::{of_protected, stopped};
 use crate::clean::clean;
 use crate::executor::{CommandEnd, CommandOutput, ExitRecord};
 use piton_core::call::{NO_OUTPUT, Outcome, Status, UNDONE, exit_line, undone_line};
@@ -95,8 +95,9 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
         let typed = clean(record.typed.as_bytes());
         lines.push(format!("[the user typed into the command: {}]", typed.trim_end().replace('\n', "⏎")));
     }
-    if record.is_confined && record.status == CommandEnd::Exited && record.code != Some(0) {
-        lines.extend(by_sandbox(output));
+    if record.is_confined && record.status == CommandEnd::Exited {
+        let of_failure = || by_sandbox(output).filter(|_| record.code != Some(0));
+        lines.extend(by_protection(output).or_else(of_failure));
     }
     lines.extend(record.refused.iter().map(|said| format!("[{said}]")));
     lines.extend(record.undone.iter().map(|said| undone_line(said)));
@@ -112,6 +113,31 @@ fn by_sandbox(output: &str) -> Option<String> {
             "[sandbox: the command ran in a sandbox, which may have stopped it: {}. If the task cannot do without it, call bash \
              again with `outside_sandbox` and the reason: the user is asked]",
             stopped.join("; ")
+        )
+    })
+}
+
+/// What a command could not change because it is protected. Programs often go on without it, and end well.
+fn by_protection(output: &str) -> Option<String> {
+    /// What has become of a branch whose section of the configuration git could not change.
+    const OF_BRANCH: &str = " `git branch -m` and `-D` have renamed or deleted the branch all the same; only its section in .git/config \
+                             is as it was, which does no harm: do not repeat them.";
+    /// What has become of files that git could not replace.
+    const OF_TREE: &str = " git may have done the rest: look at `git status`. `git stash push -- . ':!PATH'` and `git checkout COMMIT -- . ':!PATH'` \
+                           leave a path out.";
+    let protected = of_protected(output);
+    let said = |what: &str| output.lines().any(|line| line.contains(what));
+    let rest = match () {
+        () if said("update of config-file failed") => OF_BRANCH,
+        () if said("unable to unlink") || said("unable to create file") => OF_TREE,
+        () => "",
+    };
+    (!protected.is_empty()).then(|| {
+        format!(
+            "[sandbox: the command ran in a sandbox, in which what is protected in the workspace stays as it is: {}.{rest} The file \
+             tools ask the user before they change it. If the task cannot do without it, call bash again with `outside_sandbox` \
+             and the reason: the user is asked]",
+            protected.join("; ")
         )
     })
 }
