@@ -182,6 +182,15 @@ struct Queue<'r> {
 }
 
 impl Queue<'_> {
+    /// What has a name that says nothing.
+    fn add_plain(&mut self, at: &Next, folder: &OwnedFd, name: &OsStr, kind: FileType) {
+        match kind {
+            FileType::Directory => self.add(at.path.join(name), at.came, folder),
+            FileType::Symlink => self.add_linked(at, folder, name),
+            _ => {}
+        }
+    }
+
     /// A folder in one that is looked at.
     fn add(&mut self, path: PathBuf, came: Came, folder: &OwnedFd) {
         let name = path.file_name().unwrap_or_default();
@@ -241,6 +250,11 @@ impl Search {
             self.found.push(Found { path: path.clone(), kind: Kind::Git, came: *came });
         }
         for (name, kind) in names {
+            // Most are told at a glance.
+            if !begins_as_known(name) {
+                queue.add_plain(at, folder, name, *kind);
+                continue;
+            }
             let lower = name.to_string_lossy().to_lowercase();
             let is_known_at_top = is_top && tables::PROTECTED_AT_TOP.contains(&lower.as_str());
             let (found, whole) = if is_known_at_top {
@@ -254,11 +268,7 @@ impl Search {
                 }
                 (Kind::Protected, path.join(whole))
             } else {
-                match kind {
-                    FileType::Directory => queue.add(path.join(name), *came, folder),
-                    FileType::Symlink => queue.add_linked(at, folder, name),
-                    _ => {}
-                }
+                queue.add_plain(at, folder, name, *kind);
                 continue;
             };
             // At the top the names themselves are looked at one by one; a file system may not tell large letters from small
@@ -269,6 +279,15 @@ impl Search {
             }
         }
     }
+}
+
+/// Whether a name begins as one that is looked for, all of which do with a letter of ASCII or a dot.
+fn begins_as_known(name: &OsStr) -> bool {
+    let known = || tables::PROTECTED.iter().chain(tables::PROTECTED_AT_TOP);
+    let is_so = |first: &u8| {
+        *first == b'.' || !first.is_ascii() || known().any(|name| name.as_bytes()[0].eq_ignore_ascii_case(first))
+    };
+    name.as_bytes().first().is_some_and(is_so)
 }
 
 /// What of a protected name lies below the one that was found; empty for the name itself.
