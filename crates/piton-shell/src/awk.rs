@@ -3,6 +3,7 @@
 use crate::expand::{Field, tail};
 use crate::judged::Judged;
 use crate::reading::Effect;
+use crate::{shells, special};
 
 /// Options whose value is the next word, or the rest of theirs.
 const WITH_VALUE: &str = "FvfEeil";
@@ -161,6 +162,7 @@ pub(crate) fn judge(arguments: &[Field]) -> Judged {
         } else if found.reads {
             judged.unsure();
         }
+        judged.runs_open |= found.runs_open;
         judged.writes.extend(found.written.iter().map(|file| Field::literal(file)));
         judged.reads.extend(found.read_files.iter().map(|file| Field::literal(file)));
     }
@@ -185,6 +187,8 @@ pub(crate) fn has_open_program(arguments: &[Field]) -> bool {
 #[derive(Debug, Default)]
 struct Program {
     runs: bool,
+    /// What it runs is not a string that stands there.
+    runs_open: bool,
     writes: bool,
     reads: bool,
     /// Names of files that stand there as strings.
@@ -211,7 +215,10 @@ impl Program {
             match token {
                 Token::Word(word) => match word.as_str() {
                     "print" | "printf" => (printing, depth) = (true, 0),
-                    "system" => self.runs = true,
+                    "system" => {
+                        self.runs = true;
+                        self.runs_open |= next != Some(&Token::Sign('(')) || !is_string(&tokens, at + 2);
+                    }
                     // The files that it reads are then those that the program names.
                     "ARGV" | "ARGC" => self.reads = true,
                     "getline" => {
@@ -221,10 +228,15 @@ impl Program {
                     }
                     _ => {}
                 },
-                Token::Sign('@') => self.runs = true,
+                Token::Sign('@') => {
+                    self.runs = true;
+                    // `@name(…)` calls the function whose name the variable has.
+                    self.runs_open |= !next.is_some_and(|next| next.is_word("include load namespace"));
+                }
                 Token::Sign('|') => {
                     let doubled = before == Some(&Token::Sign('|')) || next == Some(&Token::Sign('|'));
                     self.runs |= !doubled;
+                    self.runs_open |= !doubled && !pipes_string(&tokens, at);
                 }
                 Token::Sign('>') if printing && depth == 0 => {
                     self.writes = true;
@@ -241,7 +253,41 @@ impl Program {
     }
 }
 
+/// Whether the value at `at` is one string and nothing else.
+fn is_string(tokens: &[Token], at: usize) -> bool {
+    let begins = at.checked_sub(1).and_then(|before| tokens.get(before)).is_none_or(Token::is_border);
+    begins
+        && matches!(tokens.get(at), Some(Token::Text(_)))
+        && tokens.get(at + 1).is_none_or(|next| next.is_border() && *next != Token::Sign('('))
+}
+
+/// Whether the pipe at `at` is one to or from a program that a string names, and no shell or interpreter that runs what it is given.
+fn pipes_string(tokens: &[Token], at: usize) -> bool {
+    let behind = at + 1 + usize::from(tokens.get(at + 1) == Some(&Token::Sign('&')));
+    if tokens.get(behind).is_some_and(|next| next.is_word("getline")) {
+        return at > 0 && is_string(tokens, at - 1);
+    }
+    let command = tokens.get(behind).and_then(Token::text).unwrap_or_default();
+    let mut words = command.split(|c: char| !c.is_alphanumeric() && !"_-.".contains(c));
+    let is_interpreter = special::is_interpreter(command.trim());
+    is_string(tokens, behind) && !is_interpreter && !words.any(shells::runs_code)
+}
+
 impl Token {
+    /// Whether it is one of these words.
+    fn is_word(&self, words: &str) -> bool {
+        matches!(self, Self::Word(word) if words.split(' ').any(|known| known == word))
+    }
+
+    /// Whether no value goes on behind it, or from it.
+    fn is_border(&self) -> bool {
+        match self {
+            Self::Sign(c) => matches!(c, '(' | ')' | '{' | '}' | ';' | '!' | '&' | '|' | ',' | '='),
+            Self::Newline => true,
+            Self::Word(_) | Self::Text(_) => false,
+        }
+    }
+
     fn text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),

@@ -333,7 +333,7 @@ const ORDINARY: &str = "\
 /// Programs that take commands in options, in files of settings given as words, or behind a subcommand of their own.
 const TAKE_COMMANDS: &str = "\
     tar bsdtar rsync ssh scp sftp tmux screen man less more zip duckdb watchexec nodemon gum fzf sk xterm gnome-terminal konsole expect gdb lldb make gmake cmake ninja just task \
-    nix-shell vim vi nvim emacs sqlite3 psql mysql ftp telnet nc ncat socat mail mutt ansible vagrant docker podman kubectl openssl \
+    nix-shell vim vi nvim emacs sqlite3 psql mysql ftp telnet nc ncat socat mail mutt ansible vagrant docker docker-compose podman podman-compose nerdctl kubectl openssl ip \
     dpkg rpm systemd-run batch hyperfine inotifywait fswatch lftp vipe nmap tcpdump logrotate run-parts start-stop-daemon xvfb-run";
 
 /// Whether the arguments of a program may hold commands that it runs.

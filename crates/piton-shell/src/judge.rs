@@ -327,7 +327,7 @@ impl<'p> Judge<'p> {
         if special::is_interpreter(&name) {
             self.interpreter(&name, arguments, &mut judged, &context);
         }
-        if special::open_program(&name, arguments) {
+        if judged.runs_open || special::open_program(&name, arguments) {
             self.unknowable(UnknowableKind::Code, &context.text, &context);
         }
         // Nobody knows which of its words a program runs that is in no table.

@@ -18,6 +18,8 @@ pub(crate) struct Judged {
     pub(crate) below: Vec<Under>,
     /// Whether all files that its words name are among `reads` and `writes`.
     pub(crate) knows_files: bool,
+    /// Whether it runs a text that only shows when it runs: a line of a file, a field.
+    pub(crate) runs_open: bool,
 }
 
 /// A folder of which a program opens what lies below it, by the word that names it; see [`crate::reading::Below`].
@@ -47,6 +49,7 @@ impl Judged {
             own_writes: 0,
             below: Vec::new(),
             knows_files: effect != Effect::Unknown,
+            runs_open: false,
         }
     }
 

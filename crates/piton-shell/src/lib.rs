@@ -47,6 +47,7 @@ mod mentions;
 mod judge;
 
 pub use hidden::is_invisible;
+pub use mentions::names as names_program;
 pub use pattern::{CommandPattern, PatternError};
 pub use programs::{ByName, Programs};
 pub use reading::{Below, Effect, Part, Reading, Unknowable, UnknowableKind};

@@ -10,6 +10,21 @@ const MOST: usize = 256;
 /// Names of hosts that are looked at.
 const MOST_HOSTS: usize = 4_096;
 
+/// Whether code names a program, as a word of its own. A shell in it puts `r\m`, `r""m` and `r$@m` together.
+pub fn names(code: &str, program: &str) -> bool {
+    let has =
+        |text: &str| text.split(|c: char| !c.is_alphanumeric() && !"_-.+".contains(c)).any(|word| word == program);
+    let is_quoted = code.contains(['\\', '\'', '"', '`', '$']);
+    has(code) || is_quoted && has(&unquoted(code))
+}
+
+/// Code without what is nothing to a shell in the middle of a word.
+fn unquoted(code: &str) -> String {
+    let text =
+        ["\\\n", "$@", "$*", "$()", "``"].iter().fold(code.to_owned(), |text, nothing| text.replace(nothing, ""));
+    text.replace(['\\', '\'', '"'], "")
+}
+
 /// What may be hosts in a text: names with a dot, in small letters, `%2e` for a dot, too.
 pub(crate) fn hosts(text: &str, found: &mut BTreeSet<String>) {
     if !text.contains('.') && !text.contains('%') {

@@ -1,5 +1,6 @@
 //! What is said of a command: its parts, and what of it cannot be known.
 
+use crate::mentions;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -76,8 +77,7 @@ pub struct Below {
 impl Part {
     /// Whether the code that the part carries has this program's name as a word.
     pub fn mentions(&self, program: &str) -> bool {
-        let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '+');
-        self.code.as_deref().is_some_and(|code| code.split(|c| !inside(c)).any(|word| word == program))
+        self.code.as_deref().is_some_and(|code| mentions::names(code, program))
     }
 }
 

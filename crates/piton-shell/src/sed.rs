@@ -17,11 +17,13 @@ pub(crate) fn judge(arguments: &[Field]) -> Judged {
         if script.is_open() || !found.read(&script.text) {
             judged.unsure();
             judged.risky.push(script.text.clone());
+            found.runs_open |= !script.is_open() && may_run(&script.text);
         } else if found.runs || !found.writes.is_empty() {
             judged.acts(&script.text);
         } else if found.is_odd || !found.reads.is_empty() {
             judged.unsure();
         }
+        judged.runs_open |= found.runs_open;
         let outside = |file: &&String| !matches!(file.as_str(), "/dev/stdout" | "/dev/stderr" | "/dev/stdin");
         judged.writes.extend(found.writes.iter().filter(outside).map(|file| Field::literal(file)));
         judged.reads.extend(found.reads.iter().filter(outside).map(|file| Field::literal(file)));
@@ -125,6 +127,8 @@ struct Script {
     writes: Vec<String>,
     reads: Vec<String>,
     runs: bool,
+    /// What it runs are lines that it reads.
+    runs_open: bool,
     /// It does something that is rare, though it writes and runs nothing.
     is_odd: bool,
 }
@@ -182,8 +186,10 @@ impl Script {
                 Some(rest)
             }
             'e' => {
+                let (code, rest) = line();
                 self.runs = true;
-                Some(line().1)
+                self.runs_open |= code.trim_matches([' ', '\t', ';', '}']).is_empty();
+                Some(rest)
             }
             _ => None,
         }
@@ -200,12 +206,21 @@ impl Script {
                 Some(rest)
             }
             Some('e') => {
-                self.runs = true;
+                (self.runs, self.runs_open) = (true, true);
                 Some("")
             }
             _ => ended(flags),
         }
     }
+}
+
+/// Whether a script that was not understood may run what it reads: it has an `e` where a command or a flag of `s` may stand.
+fn may_run(script: &str) -> bool {
+    let is_flag = |c: char| matches!(c, 'g' | 'i' | 'I' | 'p' | 'm' | 'M') || c.is_ascii_digit();
+    script.match_indices('e').any(|(at, _)| {
+        let begins = !script[..at].trim_end_matches(is_flag).ends_with(|c: char| c.is_alphanumeric() || c == ' ');
+        begins && !script[at + 1..].trim_start_matches(is_flag).starts_with(char::is_alphanumeric)
+    })
 }
 
 /// Past the end of a command.

@@ -164,6 +164,10 @@ fn interpreter(name: &str, arguments: &[Field], flags: &str) -> Judged {
             judged.writes.extend(own.iter().filter(|field| !field.text.starts_with('-')).cloned());
         }
     }
+    // Of the debugger's words any may be the program that it runs.
+    if name == "gdb" {
+        code = vec![arguments.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ")];
+    }
     if !code.is_empty() {
         judged.code = Some(code.join(" "));
     }

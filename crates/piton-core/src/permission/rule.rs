@@ -241,11 +241,8 @@ impl Rule {
                 !part.is_harmless && part.may_reach.iter().any(|host| pattern.could_match_host(host))
             }
             Access::Command(part) => {
-                let mentions = |program: &str| {
-                    let is_of_word = |c: char| c.is_alphanumeric() || "_-.".contains(c);
-                    let code = part.code.as_deref().unwrap_or_default();
-                    code.split(|c| !is_of_word(c)).any(|word| word == program)
-                };
+                let code = part.code.as_deref().unwrap_or_default();
+                let mentions = |program: &str| piton_shell::names_program(code, program);
                 pattern.matches_command(part, self.action)
                     || self.action == Action::Deny && pattern.program().is_some_and(mentions)
             }

@@ -19,6 +19,8 @@ const RUNNERS: &[(&str, &str)] = &[
     ("uv poetry pipenv pdm hatch rye conda mamba micromamba", "run"),
     ("cargo", "-s --shell"),
     ("meson", "devenv"),
+    ("gdb cgdb", "--args -args"),
+    ("lldb", ""),
     ("watchexec nodemon", "-s --shell -x"),
 ];
 /// Words of all of them.
