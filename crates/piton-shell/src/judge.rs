@@ -12,7 +12,7 @@ use crate::judged::{self, Judged, Under};
 use crate::limits::{MOST_NESTING, MOST_NODES};
 use crate::mentions;
 use crate::parse::{self, Place};
-use crate::places::Places;
+use crate::places::{self, Places};
 use crate::programs::Programs;
 use crate::reading::{Below, Effect, Part, Reading, UnknowableKind};
 use crate::shells;
@@ -29,7 +29,7 @@ pub(crate) struct Judge<'p> {
     reading: Reading,
     functions: HashSet<String>,
     /// Files that the command itself writes: to run one of them is to run what it made.
-    written: Vec<String>,
+    written: HashSet<String>,
     ran: Vec<(String, Context)>,
     places: Places,
     variables: Variables,
@@ -67,7 +67,7 @@ impl<'p> Judge<'p> {
             programs,
             reading: Reading::default(),
             functions: HashSet::new(),
-            written: Vec::new(),
+            written: HashSet::new(),
             ran: Vec::new(),
             places: Places::default(),
             variables: Variables::default(),
@@ -310,7 +310,7 @@ impl<'p> Judge<'p> {
         }
         let name = names.iter().find(|name| self.is_table(name)).unwrap_or(&names[0]).clone();
         if program.text.contains('/') {
-            self.ran.push((program.text.trim_start_matches("./").to_string(), context.clone()));
+            self.runs(program, &context);
         }
         if let Some(seen) = wrappers::look_through(&name, fields) {
             self.wrapped(&name, seen, fields, redirected, context);
@@ -586,10 +586,7 @@ impl<'p> Judge<'p> {
     }
 
     fn interpreter(&mut self, name: &str, arguments: &[Field], judged: &mut Judged, context: &Context) {
-        let script = arguments
-            .iter()
-            .find(|field| !field.text.starts_with('-'))
-            .map(|field| field.text.trim_start_matches("./").to_string());
+        let script = arguments.iter().find(|field| !field.text.starts_with('-'));
         let version = judged.effect == Effect::ChangesNothing;
         if !version && special::reads_code_from_input(name, arguments, judged) {
             match &context.input {
@@ -601,9 +598,9 @@ impl<'p> Judge<'p> {
                 None => self.unknowable(UnknowableKind::Code, &context.text, context),
             }
         }
-        let edited = |script: &String| judged.writes.iter().any(|field| field.text == *script);
+        let edited = |script: &&Field| judged.writes.iter().any(|field| field.text == script.text);
         if let Some(script) = script.filter(|script| !edited(script)) {
-            self.ran.push((script, context.clone()));
+            self.runs(script, context);
         }
         let open = arguments.iter().any(Field::is_open);
         if judged.code.is_some()
@@ -724,12 +721,32 @@ impl<'p> Judge<'p> {
     fn names_of(&self, word: &str) -> Vec<String> {
         let mut names = vec![word.to_string()];
         let base = word.rsplit('/').next().unwrap_or(word).to_string();
-        for name in self.programs.names(word).into_iter().chain([base]) {
+        let mut found = self.programs.names(word);
+        // The machine knows nothing of `~`, and not where the command moved to.
+        if word.contains('/') && (word.starts_with('~') || self.places.has_moved()) {
+            let field = Field { home: word.starts_with('~'), ..Field::literal(word) };
+            found.extend(self.files(&field).iter().flat_map(|file| self.programs.names(file)));
+        }
+        for name in found.into_iter().chain([base]) {
             if !names.contains(&name) {
                 names.push(name);
             }
         }
         names
+    }
+
+    /// A file that runs, be it as a program or as a script.
+    fn runs(&mut self, file: &Field, context: &Context) {
+        let files = self.files(file);
+        self.ran.extend(files.into_iter().map(|file| (file, context.clone())));
+    }
+
+    /// The files that a word may name, each spelled in one way only.
+    fn files(&self, field: &Field) -> Vec<String> {
+        let mut files = Vec::new();
+        self.places.resolve(&self.paths(std::slice::from_ref(field)), &mut files, &mut Vec::new());
+        files.push(field.text.clone());
+        files.iter().map(|file| places::plain(file, self.programs)).collect()
     }
 
     /// These fields as the paths that they name, where the command shows which these are.
@@ -783,7 +800,8 @@ impl<'p> Judge<'p> {
         }
         self.places.resolve(&self.paths(&judged.reads), &mut part.reads, &mut part.unresolved_paths);
         self.places.resolve(&self.paths(&judged.writes), &mut part.writes, &mut part.unresolved_paths);
-        self.written.extend(judged.writes.iter().map(|field| field.text.trim_start_matches("./").to_string()));
+        let written: Vec<String> = judged.writes.iter().flat_map(|field| self.files(field)).collect();
+        self.written.extend(written);
         let moves = std::mem::take(&mut self.moves);
         self.paths(&moves).iter().for_each(|target| self.places.go(target));
         self.reading.parts.push(part);

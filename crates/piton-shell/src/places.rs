@@ -1,6 +1,7 @@
 //! Paths that a command names, seen from every folder that it may be in.
 
 use crate::expand::Field;
+use crate::programs::Programs;
 
 /// How many folders are kept apart. A command that moves more often has paths that cannot be told.
 const MOST_FOLDERS: usize = 8;
@@ -32,6 +33,11 @@ impl Places {
                 self.folders.push(folder);
             }
         }
+    }
+
+    /// Whether the command may be in another folder than that in which it began.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.folders.len() > 1
     }
 
     /// Adds what `fields` name to `known`, and to `unresolved` what only shows when it runs.
@@ -78,6 +84,24 @@ fn folder_before(text: &str, end: usize) -> Option<&str> {
         Some(at) => &front[..at],
         None => ".",
     })
+}
+
+/// A path without `.`, `..` and doubled slashes, from the root where the folders are known that it begins with.
+pub(crate) fn plain(path: &str, programs: &dyn Programs) -> String {
+    let whole = match path.strip_prefix("~/") {
+        Some(rest) => programs.variable("HOME").map(|home| format!("{home}/{rest}")),
+        None if path.starts_with(['/', '~']) => None,
+        None => programs.variable("PWD").map(|folder| format!("{folder}/{path}")),
+    };
+    let whole = whole.as_deref().unwrap_or(path);
+    let mut names: Vec<&str> = Vec::new();
+    for name in whole.split('/').filter(|name| !matches!(*name, "" | ".")) {
+        match name {
+            ".." if names.last().is_some_and(|last| *last != "..") => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    format!("{}{}", if whole.starts_with('/') { "/" } else { "" }, names.join("/"))
 }
 
 fn join(folder: &str, path: &str, home: bool) -> String {

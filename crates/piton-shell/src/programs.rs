@@ -7,7 +7,7 @@ pub trait Programs {
     /// to it. Empty where there is no such program.
     fn names(&self, word: &str) -> Vec<String>;
 
-    /// The value that a variable of the environment has before the command runs, where it has one.
+    /// The value that a variable of the environment has before the command runs, where it has one; `PWD` is the folder it runs in.
     fn variable(&self, _name: &str) -> Option<String> {
         None
     }

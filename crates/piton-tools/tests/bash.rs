@@ -68,6 +68,24 @@ fn a_question_says_in_which_folder_and_rules_see_paths_from_there() {
     assert!(format!("{body:?}").contains(&folder), "{body:?}");
 }
 
+#[test]
+fn a_program_is_known_by_whatever_link_leads_to_it() {
+    let place = Place::new();
+    let programs = tempfile::tempdir().unwrap();
+    std::fs::write(programs.path().join("mow"), "").unwrap();
+    place.put("sub/file", "");
+    symlink(programs.path().join("mow"), place.path("sub/soft")).unwrap();
+    std::fs::hard_link(programs.path().join("mow"), place.path("sub/hard")).unwrap();
+    let mut look = place.look();
+    let env = [("PATH", programs.path()), ("HOME", &place.path("sub"))];
+    look.env = std::sync::Arc::new(env.map(|(name, value)| (name.into(), value.into())).into());
+    for word in ["sub/soft", "~/soft", "~+/sub/soft", "cd sub; ./soft", "sub/hard", "./sub/../sub/hard", "~/hard"] {
+        let input = json!({"command": format!("{word} x")});
+        let plan = ToolSet::builtin().get("bash").unwrap().plan(&input, &look).map_err(|outcome| outcome.text).unwrap();
+        assert!(format!("{:?}", plan.planned.accesses).contains("\"mow\""), "{word}: {:?}", plan.planned.accesses);
+    }
+}
+
 #[tokio::test]
 async fn a_script_may_be_longer_than_a_word_of_a_command_line_and_has_an_end() {
     let place = Place::new();

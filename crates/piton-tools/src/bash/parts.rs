@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
+use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 /// The commands of a script that starts in the folder `cwd`, what they read and write, the hosts they name, and what of it
@@ -112,6 +113,18 @@ impl OnPath<'_> {
         let by_name = self.folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file()).and_then(real);
         by_name.is_none() || real(self.cwd.join(word)) != by_name
     }
+
+    /// The names of the programs that are this very file, by hard links.
+    fn linked(&self, file: &Path) -> Vec<String> {
+        let is_there = |folder: &PathBuf| Some(folder.as_path()) == file.parent();
+        let Some(own) = file.metadata().ok().filter(|own| own.nlink() > 1 && !self.folders.iter().any(is_there)) else {
+            return Vec::new();
+        };
+        let entries = self.folders.iter().filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
+        let same = entries.filter(|entry| entry.ino() == own.ino());
+        let same = same.filter(|entry| entry.metadata().is_ok_and(|other| other.dev() == own.dev()));
+        same.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    }
 }
 
 impl Programs for OnPath<'_> {
@@ -124,10 +137,14 @@ impl Programs for OnPath<'_> {
         let real = file.and_then(|file| file.canonicalize().ok());
         let name = |path: &Path| path.file_name().and_then(OsStr::to_str).map(ToOwned::to_owned);
         let names = [word.contains('/').then(|| name(Path::new(word))).flatten(), real.as_deref().and_then(name)];
-        names.into_iter().flatten().filter(|name| name != word).collect()
+        let linked = real.filter(|_| word.contains('/')).map(|real| self.linked(&real)).unwrap_or_default();
+        names.into_iter().flatten().chain(linked).filter(|name| name != word).collect()
     }
 
     fn variable(&self, name: &str) -> Option<String> {
+        if name == "PWD" {
+            return Some(self.cwd.to_string_lossy().into_owned());
+        }
         self.look.env.get(OsStr::new(name)).map(|value| value.to_string_lossy().into_owned())
     }
 }
