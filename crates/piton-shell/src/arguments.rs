@@ -5,7 +5,7 @@
 
 use crate::environment::steers;
 use crate::expand::{Field, tail};
-use crate::judged::Judged;
+use crate::judged::{Judged, host};
 
 /// What the words of a program are that are no options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -508,6 +508,11 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+/// Variables of `make` that name the programs of its own rules, and those of most makefiles.
+const OF_MAKE: &str = "\
+    MAKE MAKE_COMMAND .SHELLFLAGS RM AS CPP FC F77 PC M2C CO GET LEX YACC LINT TEX MAKEINFO WEAVE TANGLE CWEAVE CTANGLE TEXI2DVI RANLIB \
+    NM STRIP OBJCOPY OBJDUMP INSTALL INSTALL_PROGRAM INSTALL_DATA INSTALL_SCRIPT CP MV LN MKDIR MKDIR_P SED AWK GREP TAR PYTHON PERL NODE NPM GO";
+
 /// Programs that are there to show something: to write is beside what they are for.
 const ONLY_SHOW: &[&str] = &["less", "more", "most", "bat", "batcat", "delta", "jq", "man"];
 
@@ -535,7 +540,9 @@ pub(crate) fn judge<'f>(name: &str, arguments: &'f [Field], judged: &mut Judged)
             let commands = text.len() > 1 && text.starts_with('+') && matches!(row.operands, Reads | Changes);
             // `make SHELL=x`, `make CC='x y'`: a variable that names programs, or may.
             let sets = text.split_once('=').filter(|_| plain.ends_with("make")).is_some_and(|(variable, value)| {
-                steers(variable.trim_end_matches([':', '?', '+'])) || value.contains([' ', '$', '`', ';', '|', '&'])
+                let name = variable.trim_end_matches([':', '?', '+', '!']).trim();
+                let acts = |c: char| c.is_whitespace() || matches!(c, '$' | '`' | ';' | '|' | '&');
+                steers(name) || has(OF_MAKE, name) || variable.ends_with('!') || value.contains(acts)
             });
             if commands || sets || has(row.runs, text) {
                 judged.risky.push(text.to_string());
@@ -730,7 +737,12 @@ fn tar_file(arguments: &[Field], judged: &mut Judged) {
             })
         };
         let Some(value) = value else { continue };
-        if creates {
+        // `host:file` is on another machine.
+        let is_remote = |path: &str| path.split('/').next().is_some_and(|front| front.contains(':'));
+        if is_remote(&value.text) && !arguments.iter().any(|field| field.text == "--force-local") {
+            judged.hosts.extend(value.text.split(':').next().and_then(host));
+            judged.risky.push(value.text);
+        } else if creates {
             judged.writes.push(value);
         } else {
             judged.reads.push(value);

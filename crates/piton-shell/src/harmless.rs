@@ -416,6 +416,14 @@ impl Program {
         let mut judged = Judged::of(self.effect);
         let (operands, pattern) = self.scan(name, arguments, &mut judged);
         self.operands(&operands, pattern, &mut judged);
+        // It sets the clock; what stands behind a plus is how it prints.
+        if name == "date" {
+            operands.iter().filter(|field| !field.text.starts_with('+')).for_each(|field| judged.acts(&field.text));
+        }
+        if name == "install" {
+            let runs = arguments.iter().filter(|field| field.text.starts_with("--strip-p"));
+            judged.risky.extend(runs.map(|field| field.text.clone()));
+        }
         if matches!(name, "mv" | "ln") {
             // By its new name it is changed past a rule about the old one; what is moved is gone where it was.
             judged.writes.extend(judged.reads.clone());

@@ -36,6 +36,7 @@ mod judged;
 mod git;
 mod sed;
 mod awk;
+mod sqlite;
 mod special;
 mod arguments;
 mod harmless;

@@ -159,6 +159,7 @@ fn interpreter(name: &str, arguments: &[Field], flags: &str) -> Judged {
     // `python -m timeit 'code'`
     if let Some((module, at)) = module_of(name, arguments) {
         let own = &arguments[at.min(arguments.len())..];
+        arguments::judge(module, own, &mut judged);
         code = own.iter().map(|field| field.text.clone()).collect();
         if matches!(module, "venv" | "virtualenv" | "ensurepip" | "zipapp") {
             judged.writes.extend(own.iter().filter(|field| !field.text.starts_with('-')).cloned());

@@ -152,7 +152,12 @@ fn own_option(program: &str, word: &str, name: &str, value: Option<Field>, own: 
     let letter = option_of(word, name);
     let has = |list: &str, word: &str| list.split(' ').any(|known| !known.is_empty() && known == word);
     let moves = MOVES.iter().any(|(names, options)| has(names, program) && has(options, letter));
-    own.moves.extend(value.clone().filter(|_| moves));
+    if moves {
+        // As behind `git -C`, what it runs may find other settings there.
+        own.risky.push(word.to_string());
+        own.reads.extend(value.clone());
+        own.moves.extend(value.clone());
+    }
     match (program, letter) {
         ("xargs" | "gxargs", "I" | "J" | "i" | "replace") => {
             own.stands_for = Some(value.clone().unwrap_or_else(|| Field::literal("{}")));

@@ -7,6 +7,7 @@ use crate::harmless;
 use crate::judged::Judged;
 use crate::reading::{Effect, UnknowableKind};
 use crate::special;
+use crate::sqlite;
 
 /// Programs with subcommands or options behind which another program stands, and words of theirs that say so beside those that all
 /// have.
@@ -80,6 +81,10 @@ impl Judge<'_> {
         self.behind(name, arguments, context);
         if judged.effect == Effect::ChangesNothing {
             return;
+        }
+        if matches!(name, "sqlite3" | "duckdb") {
+            let texts = arguments.iter().map(|field| &field.text).chain(&context.input);
+            judged.risky.extend(texts.flat_map(|text| sqlite::acts(text)));
         }
         let takes = special::takes_orders(name);
         let interprets = special::is_interpreter(name);
