@@ -6,13 +6,16 @@ use crate::search::Mark;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The folder of those files.
 const OWED: &str = "unsearched";
 /// The file beside them with what is to be told when the next command has ended, a line of JSON each.
 const TOLD: &str = "moved-later";
+
+/// The rights of both: their owner's alone.
+const PRIVATE: u32 = 0o600;
 
 /// One command's.
 pub(crate) struct Owed {
@@ -39,7 +42,7 @@ impl Owed {
 
     pub(crate) fn write(&self) -> io::Result<()> {
         make_folder(self.file.parent().unwrap_or(Path::new("/")))?;
-        File::create(&self.file).map(drop)
+        File::options().write(true).create(true).truncate(false).mode(PRIVATE).open(&self.file).map(drop)
     }
 
     /// Nothing is owed for it any more. Another may have found that first.
@@ -63,7 +66,10 @@ pub(crate) fn alone(reach: &Reach) -> io::Result<File> {
 
 /// Has it told when the next command has ended.
 pub(crate) fn tell_later(reach: &Reach, said: &[String]) -> io::Result<()> {
-    let mut file = File::options().append(true).create(true).open(reach.private.join(TOLD))?;
+    if said.is_empty() {
+        return Ok(());
+    }
+    let mut file = File::options().append(true).create(true).mode(PRIVATE).open(reach.private.join(TOLD))?;
     said.iter().try_for_each(|said| writeln!(file, "{}", serde_json::Value::from(said.as_str())))
 }
 

@@ -244,7 +244,8 @@ fn python(arguments: &[Field]) -> Vec<Under> {
 }
 
 /// These folders; the one that the program is in where there are none.
-fn or_here<'f>(folders: impl Iterator<Item = &'f Field>) -> Vec<Under> {
+/// These folders; without any the one that the command is in.
+pub(crate) fn or_here<'f>(folders: impl Iterator<Item = &'f Field>) -> Vec<Under> {
     let all: Vec<Under> = folders.map(Under::all).collect();
     if all.is_empty() { vec![Under::all(&Field::literal("."))] } else { all }
 }

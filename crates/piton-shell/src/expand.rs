@@ -20,6 +20,8 @@ pub(crate) struct Field {
     pub(crate) only_wildcards: bool,
     /// What it is made of, where only variables and wildcards are open in it.
     pub(crate) bits: Vec<Bit>,
+    /// Whether it comes from the input of the wrapper that runs the program.
+    pub(crate) is_added: bool,
 }
 
 /// A piece of an argument.

@@ -10,6 +10,7 @@ use crate::expand::{self, Field};
 use crate::harmless;
 use crate::judged::{self, Judged, Under};
 use crate::limits::{MOST_NESTING, MOST_NODES};
+use crate::listing;
 use crate::mentions;
 use crate::parse::{self, Place};
 use crate::places::{self, Places};
@@ -37,6 +38,10 @@ pub(crate) struct Judge<'p> {
     moves: Vec<Field>,
     /// Whether the last simple command prints names of files.
     lists: bool,
+    /// The folders that these lie below, where that is known.
+    listing: Vec<Under>,
+    /// Parts whose added arguments lie below folders if the whole command changes nothing: by their number.
+    listed: Vec<(usize, Vec<String>)>,
     nodes: usize,
     /// Names with a dot in values of variables and in inputs.
     named_hosts: BTreeSet<String>,
@@ -59,6 +64,8 @@ struct Context {
     adds: bool,
     /// Whether its input are names of files, from a program that lists them.
     listed: bool,
+    /// The folders that these lie below, where that is known.
+    folders: Vec<Under>,
 }
 
 impl<'p> Judge<'p> {
@@ -73,6 +80,8 @@ impl<'p> Judge<'p> {
             variables: Variables::default(),
             moves: Vec::new(),
             lists: false,
+            listing: Vec::new(),
+            listed: Vec::new(),
             nodes: 0,
             named_hosts: BTreeSet::new(),
         }
@@ -85,6 +94,7 @@ impl<'p> Judge<'p> {
                 self.unknowable(UnknowableKind::Code, &program, &context);
             }
         }
+        self.settle_listed();
         self.reading.parts.sort_by_key(|part| part.span.start);
         self.hosts_anywhere();
         self.reading.unknowable.dedup();
@@ -154,6 +164,7 @@ impl<'p> Judge<'p> {
     }
 
     fn simple(&mut self, simple: &Simple, found: &Found, depth: usize) {
+        let listed = self.lists_into(simple);
         let mut context = Context {
             text: simple.text.clone(),
             span: simple.span.clone(),
@@ -164,7 +175,8 @@ impl<'p> Judge<'p> {
             risky: Vec::new(),
             found: Vec::new(),
             adds: false,
-            listed: self.lists_into(simple),
+            listed: listed.is_some(),
+            folders: listed.unwrap_or_default(),
         };
         let program = simple.words.first().and_then(Word::bare);
         for assignment in &simple.assignments {
@@ -369,13 +381,30 @@ impl<'p> Judge<'p> {
         }
     }
 
-    /// Whether what is in front of a pipe to this command prints nothing but names of files.
-    fn lists_into(&mut self, simple: &Simple) -> bool {
+    /// Whether what is in front of a pipe to this command prints nothing but names of files, and below which folders.
+    fn lists_into(&mut self, simple: &Simple) -> Option<Vec<Under>> {
         let texts: Vec<String> = simple.words.iter().filter_map(Word::literal).collect();
         let has_own = simple.redirects.iter().any(|redirect| redirect.input);
         let listed = simple.piped && !has_own && self.lists;
+        let folders = if listed { std::mem::take(&mut self.listing) } else { Vec::new() };
         self.lists = lists_names(&texts, listed);
-        listed
+        self.listing.clear();
+        if self.lists {
+            let mut budget = MOST_NODES;
+            let words: Result<Vec<_>, _> = simple.words.iter().map(|word| expand::fields(word, &mut budget)).collect();
+            self.listing = words.map(|words| listing::folders(&words.concat(), &folders)).unwrap_or_default();
+        }
+        listed.then_some(folders)
+    }
+
+    /// Takes what `xargs` adds to a part for files below the folders that are listed to it, once nothing in the command changes a name.
+    fn settle_listed(&mut self) {
+        let changes_nothing = self.reading.changes_nothing();
+        for (part, folders) in std::mem::take(&mut self.listed).into_iter().filter(|_| changes_nothing) {
+            let part = &mut self.reading.parts[part];
+            part.unresolved_paths.retain(|path| !is_whole_name(path));
+            part.reads.extend(folders);
+        }
     }
 
     /// What a wrapper runs.
@@ -401,6 +430,10 @@ impl<'p> Judge<'p> {
             own.writes.extend(Some(shells::typescript(&fields[1..])).filter(|file| file.text != "/dev/null"));
         }
         self.by_options(name, fields, &own, &context);
+        if !matches!(name, "xargs" | "gxargs") || own.is_split_otherwise || !own.reads.is_empty() {
+            context.folders.clear();
+        }
+        context.found.extend(context.folders.iter().cloned());
         let input = (context.input.clone(), context.fed);
         let places = self.places.clone();
         self.paths(&own.moves).iter().for_each(|folder| self.places.go(folder));
@@ -761,6 +794,7 @@ impl<'p> Judge<'p> {
             let name = names.last().map(String::as_str).unwrap_or_default();
             mentions::paths(name, &self.paths(fields.get(1..).unwrap_or_default()), judged.code.as_deref(), &judged)
         };
+        self.list(&judged, context);
         let mut part = Part {
             words: fields.iter().map(|field| field.text.clone()).collect(),
             names,
@@ -807,6 +841,24 @@ impl<'p> Judge<'p> {
         self.reading.parts.push(part);
     }
 
+    /// Notes below which folders the files lie that are added to the next part.
+    fn list(&mut self, judged: &Judged, context: &Context) {
+        let is_name = |field: &Field| field.is_added && is_whole_name(&field.text);
+        if context.folders.is_empty() || !judged.reads.iter().any(is_name) {
+            return;
+        }
+        let folders: Vec<Field> = context.folders.iter().map(|under| under.folder.clone()).collect();
+        let (mut known, mut unresolved) = (Vec::new(), Vec::new());
+        self.places.resolve(&self.paths(&folders), &mut known, &mut unresolved);
+        let is_plain = |folder: &String| {
+            let odd = |c: char| c.is_whitespace() || "'\"\\*?[".contains(c);
+            !folder.contains(odd) && !folder.starts_with('~') && self.programs.has_plain_names(folder)
+        };
+        if unresolved.is_empty() && known.iter().all(is_plain) {
+            self.listed.push((self.reading.parts.len(), known));
+        }
+    }
+
     fn unknowable(&mut self, what: UnknowableKind, text: &str, context: &Context) {
         self.note(what, text, &context.span);
     }
@@ -816,6 +868,11 @@ impl<'p> Judge<'p> {
         found.cannot_know(what, text, span.clone());
         self.reading.unknowable.append(&mut found.unknowable);
     }
+}
+
+/// Whether an argument that is added is a name as it is listed, without a folder of its own.
+fn is_whole_name(text: &str) -> bool {
+    !text.contains('/') && (text == "…" || text == "{}" || text.len() == 1)
 }
 
 /// Whether a command gives values to the variables that it names.

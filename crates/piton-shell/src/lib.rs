@@ -41,6 +41,7 @@ mod special;
 mod arguments;
 mod harmless;
 mod below;
+mod listing;
 mod environment;
 mod variables;
 mod places;

@@ -50,6 +50,8 @@ impl Places {
             let is_elsewhere = field.home && !matches!(field.text.split('/').next(), Some("~" | "~+"));
             let place = match field.known {
                 _ if is_elsewhere => None,
+                // A line of the input may lead anywhere.
+                Some(_) if field.is_added => None,
                 None => Some(field.text.as_str()),
                 Some(_) if field.home && !field.text.starts_with("~/") => None,
                 // A pattern stands for itself: rules see what it could become.

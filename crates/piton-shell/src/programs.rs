@@ -11,6 +11,12 @@ pub trait Programs {
     fn variable(&self, _name: &str) -> Option<String> {
         None
     }
+
+    /// Whether no name of a file or folder below this one has blanks, quotes or backslashes in it, or begins with a dash: each is one
+    /// word to `xargs`, and no option.
+    fn has_plain_names(&self, _folder: &str) -> bool {
+        false
+    }
 }
 
 /// Knows no machine: a word without a folder is itself, and a path into one of the system's folders of programs is its last part.
@@ -27,5 +33,9 @@ impl Programs for ByName {
             Some((folder, name)) if SYSTEM_FOLDERS.contains(&folder) => vec![name.to_string()],
             Some(_) | None => Vec::new(),
         }
+    }
+
+    fn has_plain_names(&self, _folder: &str) -> bool {
+        true
     }
 }

@@ -81,6 +81,8 @@ pub(crate) struct Own {
     stands_for: Option<Field>,
     /// Whether it adds what it reads at the end all the same.
     adds: bool,
+    /// Whether it takes its input apart in another way than at blanks and quotes.
+    pub(crate) is_split_otherwise: bool,
 }
 
 /// Options of wrappers by which the command runs in another folder. Letters and names without dashes.
@@ -164,6 +166,7 @@ fn own_option(program: &str, word: &str, name: &str, value: Option<Field>, own: 
             own.adds = letter == "J";
         }
         // The last of these options counts.
+        ("xargs" | "gxargs", "d" | "delimiter" | "E" | "e" | "eof") => own.is_split_otherwise = true,
         ("xargs" | "gxargs", "n" | "max-args" | "L" | "l" | "max-lines") => own.adds = true,
         _ => {}
     }
@@ -514,7 +517,7 @@ impl Wrapper {
                     rest = rest.into_iter().map(|field| replaced(field, &mark.text)).collect();
                 }
                 if self.has(Adds) && (own.stands_for.is_none() || own.adds) {
-                    rest.push(Field::unknown("…"));
+                    rest.push(Field { is_added: true, ..Field::unknown("…") });
                 }
                 Inside::Command(rest)
             }
@@ -601,6 +604,7 @@ fn replaced(field: Field, mark: &str) -> Field {
             known: Some(field.known.map_or(at, |known| known.min(at))),
             splits: true,
             only_wildcards: false,
+            is_added: true,
             ..field
         },
         None => field,

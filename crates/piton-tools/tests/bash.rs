@@ -86,6 +86,23 @@ fn a_program_is_known_by_whatever_link_leads_to_it() {
     }
 }
 
+#[test]
+fn what_xargs_adds_lies_where_it_was_found_unless_a_name_may_be_two() {
+    let place = Place::new();
+    place.put("src/plain", "");
+    let leads_anywhere = || {
+        let plan = planned(&place, &json!({"command": "find . | xargs grep x"})).unwrap();
+        format!("{:?}", plan.planned.accesses).contains("SomePath")
+    };
+    assert!(!leads_anywhere());
+    for odd in ["a /etc/passwd", "-f/x", "it's", "a\\b"] {
+        place.put(&format!("src/{odd}"), "");
+        assert!(leads_anywhere(), "{odd}");
+        std::fs::remove_dir_all(place.path("src")).unwrap();
+        place.put("src/plain", "");
+    }
+}
+
 #[tokio::test]
 async fn a_script_may_be_longer_than_a_word_of_a_command_line_and_has_an_end() {
     let place = Place::new();

@@ -56,7 +56,7 @@ fn a_subagent_is_steered_and_what_waits_for_it_is_listed_changed_moved_and_taken
     until("that is refused", || talk.count("input_error") == 2);
     let errors: Vec<Value> = talk.lines().into_iter().filter(|line| line["type"] == "input_error").collect();
     assert!(errors[0]["error"].as_str().unwrap().contains("the delivery `steer`"), "{errors:?}");
-    assert!(errors[1]["error"].as_str().unwrap().contains("taken back before"), "{errors:?}");
+    assert!(errors[1]["error"].as_str().unwrap().contains("already been taken back"), "{errors:?}");
     stage.workspace.write("go", "");
     assert_eq!(talk.end(), 0);
     assert_eq!(talk.results(), [("completed".to_owned(), "done".to_owned())]);

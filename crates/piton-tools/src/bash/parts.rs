@@ -96,6 +96,14 @@ struct OnPath<'l> {
     look: &'l Look,
 }
 
+/// So many names below a folder are looked at.
+const MOST_NAMES: usize = 20_000;
+
+/// Whether a name is one word to `xargs`, and no option.
+fn is_plain(name: &str) -> bool {
+    !name.starts_with('-') && !name.contains(|c: char| c.is_whitespace() || c.is_control() || "'\"\\".contains(c))
+}
+
 impl<'l> OnPath<'l> {
     fn of(cwd: &Path, look: &'l Look) -> Self {
         let path = look.env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
@@ -146,5 +154,24 @@ impl Programs for OnPath<'_> {
             return Some(self.cwd.to_string_lossy().into_owned());
         }
         self.look.env.get(OsStr::new(name)).map(|value| value.to_string_lossy().into_owned())
+    }
+
+    fn has_plain_names(&self, folder: &str) -> bool {
+        let mut left = MOST_NAMES;
+        let mut folders = vec![self.cwd.join(folder)];
+        while let Some(folder) = folders.pop() {
+            for entry in folder.read_dir().into_iter().flatten() {
+                let Ok(entry) = entry else { return false };
+                let name = entry.file_name();
+                left = left.saturating_sub(1);
+                if left == 0 || !name.to_str().is_some_and(is_plain) {
+                    return false;
+                }
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    folders.push(entry.path());
+                }
+            }
+        }
+        true
     }
 }
