@@ -1,9 +1,9 @@
 //! `awk`: whether a program text writes, reads or runs something beside the lines that it is given.
 
-use crate::expand::{Field, tail};
+use crate::expand::{self, Field, tail};
 use crate::judged::Judged;
 use crate::reading::Effect;
-use crate::{shells, special};
+use crate::{interpreters, shells};
 
 /// Options whose value is the next word, or the rest of theirs.
 const WITH_VALUE: &str = "FvfEeil";
@@ -148,7 +148,7 @@ fn names_program(word: &str) -> bool {
 /// What `awk` does with these arguments.
 pub(crate) fn judge(arguments: &[Field]) -> Judged {
     let mut judged = Judged::of(Effect::ChangesNothing);
-    let all = || arguments.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ");
+    let all = || expand::text(arguments);
     let read = Arguments::read(arguments);
     read.acting.iter().for_each(|word| judged.acts(word));
     for program in &read.texts {
@@ -269,7 +269,7 @@ fn pipes_string(tokens: &[Token], at: usize) -> bool {
     }
     let command = tokens.get(behind).and_then(Token::text).unwrap_or_default();
     let mut words = command.split(|c: char| !c.is_alphanumeric() && !"_-.".contains(c));
-    let is_interpreter = special::is_interpreter(command.trim());
+    let is_interpreter = interpreters::is_interpreter(command.trim());
     is_string(tokens, behind) && !is_interpreter && !words.any(shells::runs_code)
 }
 

@@ -53,6 +53,17 @@ impl Field {
     }
 }
 
+/// The texts of some arguments, with a space between them.
+pub(crate) fn text(arguments: &[Field]) -> String {
+    arguments.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// Some arguments as one, of which nothing is known where one of them is open.
+pub(crate) fn joined(arguments: &[Field]) -> Field {
+    let open = arguments.iter().any(Field::is_open);
+    Field { known: open.then_some(0), ..Field::literal(&text(arguments)) }
+}
+
 /// The end of a field, as open as the field.
 pub(crate) fn tail(field: &Field, text: &str) -> Field {
     let cut = field.text.len() - text.len();

@@ -364,12 +364,7 @@ fn option(name: &str, rest: &[Field], at: usize, judged: &mut Judged) -> usize {
         }
         _ => {}
     }
-    // A format that shows signatures runs the program that the settings name for them.
-    let format = if text == "--format" { next.map(|next| &next.text) } else { text.starts_with('-').then_some(text) };
-    if format.is_some_and(|format| format.contains("%G") || format.contains("%(signature")) {
-        judged.acts(text);
-        judged.risky.extend(next.filter(|_| text == "--format").map(|next| next.text.clone()));
-    }
+    signatures(text, next, judged);
     // `-O<orderfile>` of diff reads a file; of grep it runs a pager. `--textconv` is on for them anyway.
     match LOOK_ACTS.token(&rest[at..]) {
         Token::Option { words, value, name: option } => {
@@ -403,6 +398,16 @@ fn option(name: &str, rest: &[Field], at: usize, judged: &mut Judged) -> usize {
             }
             1
         }
+    }
+}
+
+/// A format that shows signatures runs the program that the settings name for them.
+fn signatures(text: &str, next: Option<&Field>, judged: &mut Judged) {
+    let format =
+        if text == "--format" { next.map(|next| next.text.as_str()) } else { text.starts_with('-').then_some(text) };
+    if format.is_some_and(|format| format.contains("%G") || format.contains("%(signature")) {
+        judged.acts(text);
+        judged.risky.extend(next.filter(|_| text == "--format").map(|next| next.text.clone()));
     }
 }
 

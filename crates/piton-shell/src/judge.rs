@@ -8,6 +8,7 @@ use crate::below;
 use crate::environment::{self, Name, disarms, steers};
 use crate::expand::{self, Field};
 use crate::harmless;
+use crate::interpreters;
 use crate::judged::{self, Judged, Under};
 use crate::limits::{MOST_NESTING, MOST_NODES};
 use crate::listing;
@@ -336,7 +337,7 @@ impl<'p> Judge<'p> {
         }
         self.found_by(&name, arguments, &context);
         let mut judged = harmless::judge(&name, arguments);
-        if special::is_interpreter(&name) {
+        if interpreters::is_interpreter(&name) {
             self.interpreter(&name, arguments, &mut judged, &context);
         }
         if judged.runs_open || special::open_program(&name, arguments) {
@@ -455,12 +456,8 @@ impl<'p> Judge<'p> {
             }
             Inside::Unknowable => {
                 self.unknowable(UnknowableKind::Program, &outer.text.clone(), &outer);
-                self.part(
-                    fields,
-                    self.names_of(&fields[0].text),
-                    merge(Judged::of(Effect::Unknown), redirected),
-                    &outer,
-                );
+                let judged = merge(Judged::of(Effect::Unknown), redirected);
+                self.part(fields, self.names_of(&fields[0].text), judged, &outer);
                 self.suspects(&fields[1..], &context);
             }
             // `flock file -c code`, and a wrapper's own help.
@@ -472,9 +469,7 @@ impl<'p> Judge<'p> {
                 if !redirected.writes.is_empty() || !redirected.reads.is_empty() || harmless::takes_commands(name) {
                     self.alone(name, fields, &shown, redirected, &outer);
                 }
-                let open = words.iter().any(Field::is_open);
-                let text = words.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ");
-                self.read_code(Some(&Field { known: open.then_some(0), ..Field::literal(&text) }), &context);
+                self.read_code(Some(&expand::joined(&words)), &context);
             }
         }
         if !own.moves.is_empty() {

@@ -22,6 +22,7 @@
 pub mod limits;
 mod reading;
 mod programs;
+mod interpreters;
 mod pattern;
 mod spelling;
 mod flags;
@@ -49,7 +50,7 @@ mod mentions;
 mod judge;
 
 pub use hidden::is_invisible;
-pub use mentions::names as names_program;
+pub use interpreters::names as names_program;
 pub use pattern::{CommandPattern, PatternError};
 pub use programs::{ByName, Programs};
 pub use reading::{Below, Effect, Part, Reading, Unknowable, UnknowableKind};

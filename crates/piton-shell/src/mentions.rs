@@ -1,29 +1,14 @@
 //! Files that a program may open though it is not known that it does: words whose role no table tells, and code for an interpreter.
 
 use crate::expand::Field;
+use crate::interpreters::takes_orders;
 use crate::judged::Judged;
-use crate::special;
 use std::collections::BTreeSet;
 
 /// Names that are looked at. More of them are in no command that a person would say yes to by a rule.
 const MOST: usize = 256;
 /// Names of hosts that are looked at.
 const MOST_HOSTS: usize = 4_096;
-
-/// Whether code names a program, as a word of its own. A shell in it puts `r\m`, `r""m` and `r$@m` together.
-pub fn names(code: &str, program: &str) -> bool {
-    let has =
-        |text: &str| text.split(|c: char| !c.is_alphanumeric() && !"_-.+".contains(c)).any(|word| word == program);
-    let is_quoted = code.contains(['\\', '\'', '"', '`', '$']);
-    has(code) || is_quoted && has(&unquoted(code))
-}
-
-/// Code without what is nothing to a shell in the middle of a word.
-fn unquoted(code: &str) -> String {
-    let text =
-        ["\\\n", "$@", "$*", "$()", "``"].iter().fold(code.to_owned(), |text, nothing| text.replace(nothing, ""));
-    text.replace(['\\', '\'', '"'], "")
-}
 
 /// What may be hosts in a text: names with a dot, in small letters, `%2e` for a dot, too.
 pub(crate) fn hosts(text: &str, found: &mut BTreeSet<String>) {
@@ -43,7 +28,7 @@ pub(crate) fn hosts(text: &str, found: &mut BTreeSet<String>) {
 pub(crate) fn paths(name: &str, arguments: &[Field], code: Option<&str>, judged: &Judged) -> Vec<Field> {
     let mut all: Vec<Field> = Vec::new();
     let mut wild: Vec<Field> = Vec::new();
-    let expands = special::takes_orders(name);
+    let expands = takes_orders(name);
     let mut add = |text: &str, home: bool| {
         let known = judged.reads.iter().chain(&judged.writes).any(|field| field.text == text);
         let odd = text.is_empty() || text.starts_with('-') || text.len() > 1_024 || text.contains("://");

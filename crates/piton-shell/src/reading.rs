@@ -1,6 +1,6 @@
 //! What is said of a command: its parts, and what of it cannot be known.
 
-use crate::mentions;
+use crate::interpreters;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -77,7 +77,7 @@ pub struct Below {
 impl Part {
     /// Whether the code that the part carries has this program's name as a word.
     pub fn mentions(&self, program: &str) -> bool {
-        self.code.as_deref().is_some_and(|code| mentions::names(code, program))
+        self.code.as_deref().is_some_and(|code| interpreters::names(code, program))
     }
 }
 

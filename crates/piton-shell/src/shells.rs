@@ -1,6 +1,6 @@
 //! Shells, and the builtins that run a text: where their code comes from.
 
-use crate::expand::Field;
+use crate::expand::{self, Field};
 use crate::options::{Grammar, Token};
 
 /// Shells whose grammar is, or is nearly, the one that is read here.
@@ -104,11 +104,7 @@ pub(crate) fn code(name: &str, arguments: &[Field]) -> Code {
 }
 
 fn joined(words: &[Field]) -> Code {
-    if words.is_empty() {
-        return Code::None;
-    }
-    let text = words.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ");
-    Code::Text(Field { known: words.iter().any(Field::is_open).then_some(0), ..Field::literal(&text) })
+    if words.is_empty() { Code::None } else { Code::Text(expand::joined(words)) }
 }
 
 fn trap(arguments: &[Field]) -> Code {

@@ -1,60 +1,18 @@
 //! Programs with a grammar of their own: `find`, `sed`, `awk` and other languages, `curl` and `wget`.
 
-use crate::expand::{Field, tail};
+use crate::expand::{self, Field, tail};
+use crate::interpreters::{flags, is_interpreter};
 use crate::judged::{Judged, host};
 use crate::reading::Effect;
 use crate::{arguments, awk, sed};
 
 const AWKS: &[&str] = &["awk", "gawk", "mawk", "nawk", "original-awk", "goawk"];
-/// Interpreters with the options behind which code stands.
-const INTERPRETERS: &[(&str, &str)] = &[
-    ("python python2 python3 pypy pypy3 ipython expect guile vi ex psql", "-c"),
-    ("node nodejs", "-e -p -pe --eval --print"),
-    ("bun", "-e --eval -p"),
-    ("deno", "eval"),
-    ("tsx", "-e --eval"),
-    ("perl", "-e -E -n -p"),
-    ("ruby lua luajit Rscript R osascript racket ghc elixir groovy scala swift mysql dc clojure", "-e"),
-    ("php", "-r -B -R -E"),
-    ("julia", "-e -E"),
-    ("tclsh sed gsed bc m4 jshell irb", ""),
-    ("sbcl gmake octave", "--eval"),
-    ("emacs", "--eval -eval"),
-    ("vim nvim", "-c +"),
-    ("erl", "-eval"),
-    ("gdb", "-ex --eval-command"),
-    ("sqlite3", "-cmd"),
-    ("make bmake just ninja", "--eval -E"),
-    ("swipl", "-g -t"),
-    ("ghci gnuplot maxima", "-e"),
-];
-/// Programs that take orders from their input, and have one among these that runs a command, whatever their arguments.
-const TAKE_ORDERS: &str = "\
-    ed red ex vi vim nvim view rvim gvim vimdiff sqlite3 duckdb psql mysql mariadb gdb lldb ftp sftp lftp telnet mail mailx mutt \
-    gnuplot ghci iex swipl ocaml utop maxima dc nix nix-shell poetry pipenv";
 
 /// Whether a program has a grammar here.
 pub(crate) fn is_special(name: &str) -> bool {
     matches!(name, "find" | "gfind" | "sed" | "gsed" | "curl" | "wget" | "dd" | "unset" | "read")
         || AWKS.contains(&name)
         || is_interpreter(name)
-}
-
-/// Whether a program runs code of another language that it gets as an argument, file or input.
-pub(crate) fn is_interpreter(name: &str) -> bool {
-    flags(name).is_some()
-}
-
-/// Whether a program takes orders from its input that may run a command.
-pub(crate) fn takes_orders(name: &str) -> bool {
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    TAKE_ORDERS.split_whitespace().any(|known| known == name || known == plain)
-}
-
-fn flags(name: &str) -> Option<&'static str> {
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let is = |known: &str| known == name || known == plain;
-    INTERPRETERS.iter().find(|(names, _)| names.split(' ').any(is)).map(|(_, flags)| *flags)
 }
 
 /// What one of these programs does; `None` for any other.
@@ -167,7 +125,7 @@ fn interpreter(name: &str, arguments: &[Field], flags: &str) -> Judged {
     }
     // Of the debugger's words any may be the program that it runs.
     if name == "gdb" {
-        code = vec![arguments.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ")];
+        code = vec![expand::text(arguments)];
     }
     if !code.is_empty() {
         judged.code = Some(code.join(" "));

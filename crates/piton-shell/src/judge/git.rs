@@ -1,7 +1,7 @@
 //! What `git` runs beside itself: aliases, programs in its configuration, commands of its subcommands.
 
 use super::{Context, Judge};
-use crate::expand::Field;
+use crate::expand::{self, Field};
 use crate::git;
 use crate::judged::Judged;
 use crate::reading::{Effect, UnknowableKind};
@@ -160,8 +160,6 @@ impl Judge<'_> {
         let mut inner = context.clone();
         inner.through.push(shown.to_string());
         inner.depth += 1;
-        let text = words.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ");
-        let open = words.iter().any(Field::is_open);
-        self.read_code(Some(&Field { known: open.then_some(0), ..Field::literal(&text) }), &inner);
+        self.read_code(Some(&expand::joined(words)), &inner);
     }
 }

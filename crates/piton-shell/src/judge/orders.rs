@@ -2,11 +2,11 @@
 //! (`ed <<< '!rm x'`), values that are glued to options (`tar -Irm`), programs behind subcommands (`nix shell -c rm x`).
 
 use super::{Context, Judge};
-use crate::expand::Field;
+use crate::expand::{self, Field};
 use crate::harmless;
+use crate::interpreters;
 use crate::judged::Judged;
 use crate::reading::{Effect, UnknowableKind};
-use crate::special;
 use crate::sqlite;
 
 /// Programs with subcommands or options behind which another program stands, and words of theirs that say so beside those that all
@@ -35,7 +35,7 @@ const MOST_OPTIONS: usize = 8;
 pub(super) fn spelled_out(arguments: &[Field]) -> String {
     /// Longer words are no letters with a name behind them.
     const MOST_LETTERS: usize = 24;
-    let mut text = arguments.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ");
+    let mut text = expand::text(arguments);
     for field in arguments {
         let Some(letters) = field.text.strip_prefix('-').filter(|letters| !letters.starts_with('-')) else { continue };
         let first = letters.split(|c: char| c.is_whitespace()).next().unwrap_or_default();
@@ -86,8 +86,8 @@ impl Judge<'_> {
             let texts = arguments.iter().map(|field| &field.text).chain(&context.input);
             judged.risky.extend(texts.flat_map(|text| sqlite::acts(text)));
         }
-        let takes = special::takes_orders(name);
-        let interprets = special::is_interpreter(name);
+        let takes = interpreters::takes_orders(name);
+        let interprets = interpreters::is_interpreter(name);
         // Code may run what it reads.
         let has_code = interprets && judged.code.is_some();
         match &context.input {
