@@ -27,6 +27,7 @@ mod commands;
 mod filling;
 mod for_turn;
 mod line;
+mod planning;
 mod recorder;
 mod recovery;
 mod rewind;
@@ -150,7 +151,8 @@ impl Driver {
         } = setup;
         // What it has used so far is known to all of its family before anybody of them goes on.
         kin.begin(stored.id(), session.used(), session.policy());
-        let (tree, workspace) = (SessionTree { nursery, kin }, Path::new(session.workspace()));
+        let granted = kin.hear_grants();
+        let (tree, workspace) = (SessionTree { nursery, kin, granted }, Path::new(session.workspace()));
         let (asks, hosts) = Hosts::new();
         let services = Services::new(settings, world, stored, ledger, (firewall, bus, inbox, asks), tree, workspace);
         Self {
@@ -248,6 +250,8 @@ impl Driver {
                 ask = self.hosts.next() => self.host_wanted(ask),
                 // Who is gone will not answer.
                 () = self.services.bus.somebody_left() => {}
+                // A question may be answered by that. The sender lives as long as the family.
+                _ = self.services.tree.granted.changed() => {}
             }
         }
     }
@@ -334,6 +338,7 @@ impl Driver {
         match &record.event {
             Event::ContextGiven { items } => items.iter().for_each(|item| remember_given(item, &services.ledger)),
             Event::DeadlinePassed {} => self.pause(false),
+            Event::RewindFinished { .. } => self.memory.entries.forget(),
             Event::ApprovalGiven { subject: Subject::Host { call, host }, decision, .. } => {
                 self.hosts.answered(call, host, decision.is_yes());
             }
@@ -351,6 +356,7 @@ impl Driver {
                 self.askers.compacted(&compacted(event));
                 if let Event::CompactionFinished { .. } = event {
                     self.offer_used_tools();
+                    self.memory.entries.forget();
                 }
             }
             _ => {}

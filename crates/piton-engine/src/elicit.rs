@@ -8,7 +8,7 @@ use crate::sampling::{ByRule, Sampler};
 use crate::settings::Attendance;
 use async_trait::async_trait;
 use piton_core::client::{Want, Wanted};
-use piton_core::event::{Answerer, Event, Subject};
+use piton_core::event::{Event, Subject};
 use piton_core::hidden;
 use piton_core::ids::CallId;
 use piton_core::inquiry::{self, Inquiry, InquiryOption, InquiryQuestion};
@@ -48,29 +48,37 @@ pub(crate) struct Elicitations {
 #[derive(Debug)]
 struct Open {
     wanted: Wanted,
-    answer: oneshot::Sender<Decision>,
+    answer: AnswerTo,
 }
+
+/// Takes an answer to whoever asked, and what tells that it is on record.
+type AnswerTo = oneshot::Sender<(Decision, oneshot::Receiver<()>)>;
 
 impl Elicitations {
     fn lock(&self) -> MutexGuard<'_, Vec<Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an answer. `shown` names the question that was seen.
-    pub(crate) fn answer(&self, subject: &Subject, decision: Decision, shown: Option<&str>) -> Result<(), EngineError> {
+    /// Takes out the question that is answered, and where the answer goes. `shown` names the question that was seen.
+    pub(crate) fn answer(
+        &self,
+        subject: &Subject,
+        decision: &Decision,
+        shown: Option<&str>,
+    ) -> Result<(Question, AnswerTo), EngineError> {
         let mut all = self.lock();
         let gone = || EngineError::NoAnswer("the server does not ask this any more".to_owned());
-        let at = all.iter().position(|open| open.wanted.subject == *subject).ok_or_else(gone)?;
+        let is_meant = |open: &Open| open.wanted.subject == *subject && !open.answer.is_closed();
+        let at = all.iter().position(is_meant).ok_or_else(gone)?;
         let Want::Approval(question) = &all[at].wanted.want else { return Err(gone()) };
         if shown.is_some_and(|shown| shown != question.shown) {
             return Err(EngineError::OtherQuestion { subject: subject.clone() });
         }
-        if let Some(why) = question.refuses(&decision) {
+        if let Some(why) = question.refuses(decision) {
             return Err(EngineError::NoAnswer(why));
         }
-        // Whoever asked may have been stopped in this moment.
-        drop(all.remove(at).answer.send(decision));
-        Ok(())
+        let question = Question::clone(question);
+        Ok((question, all.remove(at).answer))
     }
 }
 
@@ -135,27 +143,27 @@ impl CallClient {
     async fn ask(&self, question: Question) -> Option<Decision> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let subject = Subject::Elicited { call: self.call.clone(), number };
-        let wanted = Wanted { subject: subject.clone(), want: Want::Approval(Box::new(question.clone())) };
+        let wanted = Wanted { subject: subject.clone(), want: Want::Approval(Box::new(question)) };
         let (answer, mut answered) = oneshot::channel();
         self.open.lock().push(Open { wanted: wanted.clone(), answer });
         let withdraw = Withdraw(self, &subject);
         self.bus.wants_more(vec![wanted]);
         let mut looks = tokio::time::interval(LOOK_EVERY);
-        let decision = loop {
+        let answer = loop {
             tokio::select! {
                 biased;
-                decision = &mut answered => break decision.ok(),
+                answer = &mut answered => break answer.ok(),
                 () = self.stop.cancelled() => break None,
                 _ = looks.tick() => if !self.is_attended() { break None },
             }
         };
         drop(withdraw);
-        let decision = decision?;
-        let asked = Event::ApprovalAsked { subject: subject.clone(), question: Some(Box::new(question)) };
-        let by = Some(Answerer::User);
-        let given = Event::ApprovalGiven { subject, decision: decision.clone(), by };
-        // What a person has answered counts, whether that can be written or not.
-        drop(self.record(vec![asked, given]).await);
+        let (decision, recorded) = answer?;
+        tokio::select! {
+            // What a person has answered counts, whether that can be written or not.
+            _ = recorded => {}
+            () = self.stop.cancelled() => {}
+        }
         Some(decision)
     }
 

@@ -11,7 +11,7 @@ use piton_core::permission::Grant;
 use piton_core::policy::Policy;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 /// Subagents of a family that work at a time; more wait.
 pub(crate) const AT_ONCE: usize = 4;
@@ -34,6 +34,8 @@ struct Family {
     places: Semaphore,
     /// What a person has allowed each of them for the rest of the session, which holds for all.
     grants: Mutex<BTreeMap<SessionId, Vec<Grant>>>,
+    /// Tells that these have changed.
+    granted: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +50,8 @@ struct Purse {
 
 impl Default for Kin {
     fn default() -> Self {
-        let family = Family { purse: Mutex::default(), places: Semaphore::new(AT_ONCE), grants: Mutex::default() };
+        let (purse, grants) = (Mutex::default(), Mutex::default());
+        let family = Family { purse, places: Semaphore::new(AT_ONCE), grants, granted: watch::Sender::default() };
         Self { family: Arc::new(family), depth: 0 }
     }
 }
@@ -62,10 +65,19 @@ impl Kin {
     /// Takes notice of what a person has allowed a session.
     pub(crate) fn grants(&self, id: &SessionId, grants: &[Grant]) {
         let mut all = self.family.grants.lock().unwrap_or_else(PoisonError::into_inner);
-        match grants {
+        let before = match grants {
             [] => all.remove(id),
             some => all.insert(id.clone(), some.to_vec()),
         };
+        drop(all);
+        if before.unwrap_or_default() != grants {
+            self.family.granted.send_replace(());
+        }
+    }
+
+    /// Hears whenever a person has allowed one of the family something: what another asks may be answered by that.
+    pub(crate) fn hear_grants(&self) -> watch::Receiver<()> {
+        self.family.granted.subscribe()
     }
 
     /// What a person has allowed the others.
@@ -191,6 +203,7 @@ impl Kin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use piton_core::permission::{Action, Rule};
 
     fn used(tokens: u64) -> Used {
         let bound = Bound { tokens, cost_micros: Some(tokens) };
@@ -222,6 +235,20 @@ mod tests {
         // What was refused was not taken.
         assert_eq!(root.out_of_steps(&ids[0], taken(2)), None);
         assert!(root.out_of_steps(&ids[0], taken(3)).is_some());
+    }
+
+    #[test]
+    fn what_a_person_allows_one_is_heard_by_the_others() {
+        let root = Kin::default();
+        let (one, two) = (root.child(), root.child());
+        let heard = two.hear_grants();
+        let id = SessionId::from("one");
+        one.grants(&id, &[]);
+        assert!(!heard.has_changed().unwrap(), "nothing was allowed");
+        let grant = Grant { rule: Rule::of("bash", Action::Allow), asked_by: None, at_ms: 1 };
+        one.grants(&id, std::slice::from_ref(&grant));
+        assert!(heard.has_changed().unwrap());
+        assert_eq!(two.grants_of_others(&SessionId::from("two")), [grant]);
     }
 
     #[test]

@@ -163,3 +163,77 @@ async fn a_prompt_that_hooks_look_at_comes_back_and_those_behind_it_move_up() {
     assert_eq!(&*report.text, "done");
     assert_eq!(users(&session).await, [("words of two".to_owned(), false)]);
 }
+
+/// Lets prompts wait until told, and refuses those that say "bad".
+struct Strict {
+    here: Notify,
+    go: Notify,
+}
+
+#[async_trait]
+impl Hook for Strict {
+    fn name(&self) -> &str {
+        "strict"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([HookPoint::Prompt])
+    }
+
+    async fn on_prompt(&self, _: &HookContext, text: &str) -> HookResult<PromptChange> {
+        if text.contains("instead") {
+            self.here.notify_one();
+            self.go.notified().await;
+        }
+        let refuse = text.contains("bad").then(|| "it is bad".to_owned());
+        Ok(PromptChange { refuse, ..PromptChange::default() })
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_replaced_when_hooks_have_let_in_what_replaces_it() {
+    let home = Home::new();
+    let strict = Arc::new(Strict { here: Notify::new(), go: Notify::new() });
+    let (mut settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("done"), says("more")]));
+    settings.hooks = vec![strict.clone()];
+    let session = home.create(settings).await;
+    let first = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await }
+    });
+    gate.began.notified().await;
+    session.say(prompt("one", When::Steer)).await.unwrap();
+    session.say(prompt("two", When::Steer)).await.unwrap();
+    let instead = |id: &str, of: &str, text: &str| {
+        let replaces = Some(MessageId::from(of));
+        session.ask(Request::Prompt(Prompt { replaces, text: text.to_owned(), ..prompt(id, When::Steer) }))
+    };
+    let waiting = async || -> Vec<String> {
+        users(&session).await.into_iter().filter(|(_, waits)| *waits).map(|(text, _)| text).collect()
+    };
+
+    let mut bad = instead("three", "one", "bad instead");
+    strict.here.notified().await;
+    assert_eq!(waiting().await, ["words of one", "words of two"], "it stands until it is replaced");
+    strict.go.notify_one();
+    assert!(matches!(bad.next().await, Err(EngineError::PromptRefused { .. })));
+    assert_eq!(waiting().await, ["words of one", "words of two"]);
+
+    let mut good = instead("four", "one", "good instead");
+    strict.here.notified().await;
+    strict.go.notify_one();
+    assert!(matches!(good.next().await.unwrap(), Reply::Accepted(_)));
+    let Reply::Seen(now) = session.ask(Request::Look {}).next().await.unwrap() else { panic!("another answer") };
+    let queue: Vec<&str> = now.queue.iter().map(MessageId::as_str).collect();
+    assert_eq!(queue, ["four", "two"], "in its place");
+
+    let mut late = instead("five", "two", "late instead");
+    strict.here.notified().await;
+    gate.go.notify_one();
+    first.await.unwrap().unwrap();
+    strict.go.notify_one();
+    assert!(matches!(late.next().await, Err(EngineError::Unqueue(UnqueueError::Read))));
+    let said: Vec<String> = users(&session).await.into_iter().map(|(text, _)| text).collect();
+    assert_eq!(said.iter().filter(|text| text.contains("late") || text.contains("bad")).count(), 0, "{said:?}");
+    session.close().await;
+}

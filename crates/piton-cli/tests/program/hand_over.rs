@@ -55,6 +55,28 @@ fn a_command_goes_on_and_who_attaches_sees_the_turn_end() {
 }
 
 #[test]
+fn a_slash_command_whose_template_still_runs_is_on_record_before_the_turn_is_left() {
+    let stage = Stage::new(json!([{"text": "Deployed it."}]));
+    let template = "Deploy what is ready: !`echo x >> ran; until test -e go; do sleep 0.05; done; echo all-of-it`";
+    stage.home.write(".claude/commands/deploy.md", template);
+    let mut person = seat(&stage, &["--yes"]);
+    wait_for(&person, "? keys");
+    person.type_keys("/deploy\r");
+    until("its template runs", || stage.workspace.has("ran"));
+    person.type_keys("\u{4}");
+    wait_for(&person, "leave it to the background");
+    sleep(A_WHILE);
+    person.type_keys("background\r");
+    sleep(A_WHILE);
+    assert_eq!(events(&stage, "user_spoke"), 0);
+    stage.workspace.write("go", "");
+    assert_eq!(person.end(), 0, "{}", shown(&person));
+    until("it is answered", || events(&stage, "turn_ended") == 1);
+    assert_eq!(stage.workspace.read("ran"), "x\n", "it ran once");
+    assert!(stage.last_messages().iter().any(|message| message.to_string().contains("all-of-it")));
+}
+
+#[test]
 fn the_filters_of_a_repository_run_in_a_sandbox_where_another_process_has_the_session() {
     let stage = Stage::new(json!([{"stall": 60, "text": "never"}])).with_files([("text", "before\n")]);
     let mark = stage.home.path().join("ran-outside");

@@ -238,6 +238,23 @@ fn an_always_holds_for_the_whole_tree() {
 }
 
 #[test]
+fn an_always_answers_what_others_of_the_tree_ask_already() {
+    let stage = Stage::new(json!([
+        task(&["alpha work", "bravo work"]),
+        bash("alpha work", "touch a.txt"), {"of": "alpha work", "text": "a"},
+        bash("bravo work", "touch b.txt"), {"of": "bravo work", "text": "b"},
+        {"text": "done"},
+    ]));
+    let mut talk = Talk::asking(&stage, &["--mode", "ask", "--sandbox", "off", "go"]);
+    until("both ask", || talk.count("wanted") == 2);
+    let first = talk.lines().into_iter().find(|line| line["type"] == "wanted").unwrap();
+    talk.say(json!({"do": "answer", "subject": first["subject"], "decision": "approve_for_session"}));
+    until("it is over", || talk.count("result") == 1);
+    assert_eq!(talk.end(), 0);
+    assert!(stage.workspace.has("a.txt") && stage.workspace.has("b.txt"));
+}
+
+#[test]
 fn a_run_whose_subagent_was_refused_for_want_of_a_person_is_not_finished() {
     let stage = Stage::new(json!([
         task(&["alpha work"]), bash("alpha work", "touch q"), {"of": "alpha work", "text": "I could not."}, {"text": "done"},

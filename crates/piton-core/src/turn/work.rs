@@ -226,6 +226,34 @@ pub(super) struct Waiting {
     pub(super) subtask: Option<Box<Subtask>>,
 }
 
+/// What stands before the words that a session starts with, whichever they are by then.
+struct Start {
+    /// What hooks said at the session's start.
+    hook_notes: Vec<Part>,
+    /// What is to be known of the folder, with what hooks said of the words that it came with.
+    folder_notes: Vec<Part>,
+    is_first_here: bool,
+}
+
+impl Waiting {
+    fn take_start(&mut self) -> Start {
+        let is_first_here = std::mem::take(&mut self.is_first_here);
+        let hook_notes = self.message.parts.drain(..std::mem::take(&mut self.hook_notes)).collect();
+        let is_note = |part: &&Part| matches!(part, Part::Note { .. });
+        let told = self.message.parts.iter().take_while(is_note).count();
+        let folder_notes = self.message.parts.drain(..if is_first_here { told } else { 0 }).collect();
+        Start { hook_notes, folder_notes, is_first_here }
+    }
+
+    fn begin_with(&mut self, start: Start) {
+        let Start { hook_notes, folder_notes, is_first_here } = start;
+        self.is_first_here |= is_first_here;
+        self.message.parts.splice(self.hook_notes..self.hook_notes, folder_notes);
+        self.hook_notes += hook_notes.len();
+        self.message.parts.splice(0..0, hook_notes);
+    }
+}
+
 /// A rewind that was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewinding {
@@ -320,14 +348,20 @@ impl Work {
             return phase;
         }
         let place = self.waiting.iter().position(|waiting| waiting.message.id.as_ref() == Some(message));
-        let Some(taken) = place.and_then(|place| self.waiting.remove(place)) else { return phase };
+        let Some(mut taken) = place.and_then(|place| self.waiting.remove(place)) else { return phase };
         // What came with it comes with the next.
-        self.is_new_here |= taken.is_first_here;
-        let notes = taken.message.parts.into_iter().take(taken.hook_notes).filter_map(|part| match part {
-            Part::Note { text, .. } => Some(text),
-            _ => None,
-        });
-        self.notes.splice(0..0, notes);
+        let start = taken.take_start();
+        match self.waiting.front_mut() {
+            Some(next) => next.begin_with(start),
+            None => {
+                self.is_new_here |= start.is_first_here;
+                let notes = start.hook_notes.into_iter().filter_map(|part| match part {
+                    Part::Note { text, .. } => Some(text),
+                    _ => None,
+                });
+                self.notes.splice(0..0, notes);
+            }
+        }
         match phase {
             Phase::Held | Phase::Due if self.waiting.is_empty() => Phase::Idle,
             phase => phase,
@@ -339,11 +373,15 @@ impl Work {
         let place_of = |waiting: &VecDeque<Waiting>, id: &MessageId| {
             waiting.iter().position(|waiting| waiting.message.id.as_ref() == Some(id))
         };
-        let Some(moved) = place_of(&self.waiting, message).and_then(|place| self.waiting.remove(place)) else {
-            return phase;
-        };
-        let place = before.and_then(|before| place_of(&self.waiting, before)).unwrap_or(self.waiting.len());
-        self.waiting.insert(place, moved);
+        let Some(from) = place_of(&self.waiting, message) else { return phase };
+        let start = self.waiting.front_mut().map(Waiting::take_start);
+        if let Some(moved) = self.waiting.remove(from) {
+            let place = before.and_then(|before| place_of(&self.waiting, before)).unwrap_or(self.waiting.len());
+            self.waiting.insert(place, moved);
+        }
+        if let (Some(first), Some(start)) = (self.waiting.front_mut(), start) {
+            first.begin_with(start);
+        }
         phase
     }
 

@@ -30,6 +30,11 @@ pub(crate) struct EntryNotes {
 }
 
 impl EntryNotes {
+    /// The model may not know any more what it was told.
+    pub(crate) fn forget(&mut self) {
+        self.told.clear();
+    }
+
     /// What it is to be told now: looked for once in a turn, and not in the first of a process, which begins with what there is.
     pub(crate) fn news(&mut self, changed: &EntriesChanged, session: &State) -> Option<String> {
         let before = self.turn.replace(session.turn());

@@ -17,6 +17,7 @@ use piton_core::question::{Decision, Lasting};
 use piton_core::secrets::Depth;
 use piton_sandbox::Backend;
 use std::path::Path;
+use tokio::sync::oneshot;
 
 /// Messages that may wait for a turn to take them up. A person has a handful; a program that sends more does not listen.
 pub(super) const MOST_WAITING: usize = 64;
@@ -35,8 +36,8 @@ impl Driver {
             Asked::Afford(call, answer) => drop(answer.send(self.afford(&call))),
             Asked::LeaveWhenAnswered => self.leave_when_answered(),
             Asked::HandOver(done) => {
-                self.pause(true);
                 self.askers.wait_to_hand_over(done);
+                self.pause_to_hand_over();
             }
             // Whoever leaves already waits for what still runs; a cancel ends that.
             Asked::Close if self.stage == Stage::Closing => {}
@@ -157,14 +158,10 @@ impl Driver {
             asker.refuse(EngineError::TooMany { most: MOST_WAITING });
             return self.leave_if_answered();
         }
-        let before = match prompt.replaces.as_ref().map(|replaced| self.replaced(replaced)) {
-            Some(Err(error)) => {
-                asker.refuse(error);
-                return self.leave_if_answered();
-            }
-            Some(Ok(before)) => before,
-            None => None,
-        };
+        if let Some(error) = prompt.replaces.as_ref().and_then(|replaced| self.why_not_replaced(replaced)) {
+            asker.refuse(error);
+            return self.leave_if_answered();
+        }
         // Only now: what is repeated or refused stops nothing.
         if prompt.delivery == When::Interrupt {
             self.cancel(Canceller::User);
@@ -179,7 +176,8 @@ impl Driver {
         }
         let (delivery, wait, called) = (prompt.delivery.delivery(), prompt.wait, called.map(Box::new));
         let refers = prompt.beside.is_none() || !prompt.text.is_empty() || called.is_some();
-        let message = UserMessage { id: message, parts, delivery, refers, called, before };
+        let replaces = prompt.replaces.clone();
+        let message = UserMessage { id: message, parts, delivery, refers, called, replaces };
         self.speak(NewPrompt { message, wait, asker });
     }
 
@@ -211,10 +209,23 @@ impl Driver {
         asker.tell(Reply::State { paused });
     }
 
+    /// Starts nothing more for whoever wants to hand the session over, once what was said in this process is on record: nobody says it to the
+    /// next writer. Where a client has paused the session, what waits for a command that may not run would wait for ever.
+    fn pause_to_hand_over(&mut self) {
+        if self.askers.hand_over() && self.stage == Stage::Open && !self.line.is_awaited() {
+            self.pause(true);
+        }
+    }
+
     /// Tells who wants to hand the session over when that loses nothing: all is durable, nothing new is started, and what is under way
     /// is found again or not missed by whoever goes on. That is a kill at a good moment.
     pub(super) fn hand_over(&mut self) {
-        let is_held = self.stage == Stage::Paused || self.session.is_at_rest();
+        self.pause_to_hand_over();
+        let is_held = match self.stage {
+            Stage::Paused => true,
+            Stage::Open => false,
+            Stage::Closing => self.session.is_at_rest(),
+        };
         if !self.askers.hand_over() || !is_held {
             return;
         }
@@ -262,10 +273,7 @@ impl Driver {
             return self.answered_child(session, Request::Answer(answer), asker);
         }
         if let Subject::Elicited { .. } = &subject {
-            return match self.services.asked.elicitations.answer(&subject, decision, shown.as_deref()) {
-                Ok(()) => asker.tell(Reply::Answered { seq: self.recorder.last_seq() }),
-                Err(error) => asker.refuse(error),
-            };
+            return self.answered_server(subject, decision, shown.as_deref(), asker);
         }
         let Some(open) = self.session.question(&subject) else {
             let early = self.line.carried.keep(Answer { subject, decision, shown }, asker);
@@ -284,6 +292,21 @@ impl Driver {
         }
         let event = answer(subject, decision, Answerer::User, &self.context());
         self.record(event);
+        self.askers.tell_when_durable(asker, Reply::Answered { seq: self.recorder.last_seq() });
+    }
+
+    /// Puts what a server asked on record together with the answer, which it hears when that is durable.
+    fn answered_server(&mut self, subject: Subject, decision: Decision, shown: Option<&str>, asker: Asker) {
+        let (question, answer) = match self.services.asked.elicitations.answer(&subject, &decision, shown) {
+            Ok(answered) => answered,
+            Err(error) => return asker.refuse(error),
+        };
+        let (done, recorded) = oneshot::channel();
+        // Whoever asked may have been stopped in this moment.
+        drop(answer.send((decision.clone(), recorded)));
+        self.record(Event::ApprovalAsked { subject: subject.clone(), question: Some(Box::new(question)) });
+        self.record(Event::ApprovalGiven { subject, decision, by: Some(Answerer::User) });
+        self.askers.tell_call_when_durable(done);
         self.askers.tell_when_durable(asker, Reply::Answered { seq: self.recorder.last_seq() });
     }
 

@@ -153,7 +153,7 @@ mod tests {
             delivery: Delivery::FollowUp,
             refers: true,
             called: Some(Box::new(called)),
-            before: None,
+            replaces: None,
         };
         let picture = Picture { media_type: "image/png".into(), data: "AA==".into() };
         let expanded = Expanded { pictures: vec![picture], ..Expanded::of(vec![Piece::Given("Hello Ann".into())]) };

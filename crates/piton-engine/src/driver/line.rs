@@ -15,17 +15,24 @@ use crate::settings::{OpenedModels, Settings};
 use crate::store::StoreError;
 use piton_core::client::{Compact, Configure, Configured, Reply, Report, Request, Scope};
 use piton_core::configure::{BUILD, PLAN, is_every};
-use piton_core::event::{Answerer, ChangedBy, Direction, Event, Rewind, Trigger, TurnEnd};
+use piton_core::event::{ChangedBy, Direction, Event, Rewind, Trigger, TurnEnd};
 use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
-use piton_core::inquiry::planning::{self, Approval};
 use piton_core::permission::PermissionMode;
-use piton_core::question::Decision;
 use std::collections::VecDeque;
 
 /// Something said, and who waits for its answer.
 pub(super) struct NewPrompt {
     pub(super) message: UserMessage,
+    pub(super) wait: bool,
+    pub(super) asker: Asker,
+}
+
+/// The same, once it can be put on record.
+pub(super) struct Said {
+    pub(super) id: MessageId,
+    /// The message whose place it takes.
+    pub(super) replaces: Option<MessageId>,
     pub(super) wait: bool,
     pub(super) asker: Asker,
 }
@@ -172,20 +179,15 @@ impl Driver {
     /// Hears what somebody says: at once, where no hook has to see it first and nothing has to be read for it.
     pub(super) fn speak(&mut self, prompt: NewPrompt) {
         let NewPrompt { message, wait, asker } = prompt;
-        let (id, before) = (message.id.clone(), message.before.clone());
+        let said = Said { id: message.id.clone(), replaces: message.replaces.clone(), wait, asker };
         let has_to_wait = message.command().is_some()
             || self.awaits_start_hooks()
             || self.services.hooks.want(HookPoint::Prompt)
             || !self.line.waiting.is_empty();
         let heard = if has_to_wait { Err(message) } else { hear(message, &self.context()) };
         match heard {
-            Ok(events) => {
-                self.record_all(events);
-                let seq = self.recorder.last_seq();
-                self.take_place(&id, before);
-                self.askers.wait_for_answer(id, seq, wait, asker);
-            }
-            Err(message) => self.queue(Waiting::Prompt { message, progress: Progress::Said, wait, asker }),
+            Ok(events) => self.hear_said(said, events),
+            Err(message) => self.queue(Waiting::Prompt { message, progress: Progress::Said, wait, asker: said.asker }),
         }
     }
 
@@ -226,7 +228,7 @@ impl Driver {
     }
 
     /// A change with what it means for the session's agent: who plans is left with the mode `plan`, and an agent brings its mode.
-    fn with_agent(&self, mut changed: Configure) -> Configure {
+    pub(super) fn with_agent(&self, mut changed: Configure) -> Configure {
         let settings = self.settings_to_come();
         let leaves_plan = changed.mode.is_some_and(|mode| mode != PermissionMode::Plan) && settings.agent.name == PLAN;
         if leaves_plan && changed.agent.is_none() {
@@ -391,12 +393,12 @@ impl Driver {
         let is_heard = matches!(events.last(), Some(Event::UserSpoke { .. }));
         // It was sent twice while hooks looked at the first.
         events.retain(|event| !matches!(event, Event::UserSpoke { message, .. } if self.session.has_heard(message)));
-        self.record_all(events);
+        if !is_heard {
+            self.record_all(std::mem::take(&mut events));
+        }
         match done {
-            Some(Waiting::Prompt { message, wait, asker, .. }) if is_heard => {
-                let seq = self.recorder.last_seq();
-                self.take_place(&message.id, message.before);
-                self.askers.wait_for_answer(message.id, seq, wait, asker);
+            Some(Waiting::Prompt { message: UserMessage { id, replaces, .. }, wait, asker, .. }) if is_heard => {
+                self.hear_said(Said { id, replaces, wait, asker }, events);
             }
             Some(Waiting::Change { changed, opening, asker }) => {
                 let opened = opening.and_then(|mut opening| opening.try_recv().ok());
@@ -441,12 +443,12 @@ impl Driver {
     }
 
     /// What holds from the next turn on.
-    fn settings_to_come(&self) -> &Settings {
+    pub(super) fn settings_to_come(&self) -> &Settings {
         self.next_settings.as_ref().unwrap_or(&self.services.settings)
     }
 
     /// Goes by a change from here on: whether a turn under way takes some of it, and whether some of it waits for that turn's end.
-    fn apply_change(&mut self, changed: &Configure, opened: Option<OpenedModels>) -> (bool, bool) {
+    pub(super) fn apply_change(&mut self, changed: &Configure, opened: Option<OpenedModels>) -> (bool, bool) {
         let in_turn = self.session.is_in_turn();
         // Models that wait for the turn's end are what an effort was said of.
         let is_pending = in_turn && self.next_settings.is_some();
@@ -481,32 +483,6 @@ impl Driver {
             self.settle_settings();
         }
         (in_turn && !now.is_empty(), after_turn)
-    }
-
-    /// What an answer approves of, where it is one to the question about a plan.
-    pub(super) fn plan_approved(&self, event: &Event) -> Option<Approval> {
-        let Event::ApprovalGiven { subject, decision, by } = event else { return None };
-        if let (Decision::ApproveChanged(_), Some(Answerer::User)) = (decision, by) {
-            // They are asked about what they have made of it.
-            return None;
-        }
-        self.session.question(subject)?.inquiry.as_ref()?.plan.as_ref()?;
-        planning::approval(decision.given())
-    }
-
-    /// A plan is approved: the session leaves plan mode, on record together with the answer.
-    pub(super) fn leave_plan(&mut self, approval: Approval) {
-        let settings = self.settings_to_come();
-        let before = settings.displaced.mode.unwrap_or(settings.policy.mode);
-        let before = Some(before).filter(|mode| *mode != PermissionMode::Plan);
-        let mode = match approval {
-            Approval::In(mode) => mode,
-            Approval::AsBefore => before.unwrap_or_default(),
-        };
-        let mut changed = self.with_agent(Configure { mode: Some(mode), ..Configure::default() });
-        changed.mode_before = self.settings_to_come().displaced_by(&changed);
-        let (at_once, _) = self.apply_change(&changed, None);
-        self.record(Event::SettingsChanged { changed, by: ChangedBy::User, at_once });
     }
 
     /// Puts on record who the session is run by, where that is another agent than before, or its file is another one.

@@ -1,7 +1,7 @@
 //! Taking messages out of the queue that no step has read: those on record, and those that hooks have yet to let in.
 
 use super::Driver;
-use super::line::Waiting;
+use super::line::{Said, Waiting};
 use crate::error::{EngineError, UnqueueError};
 use crate::inbox::Asker;
 use crate::jobs::SideJob;
@@ -38,28 +38,43 @@ impl Driver {
         self.askers.tell_when_durable(asker, Reply::Moved { seq: self.recorder.last_seq() });
     }
 
-    /// Takes back a message for another to stand in its place: which one that stands before. One that was taken back already is not there
-    /// any more, nor is its place.
-    pub(super) fn replaced(&mut self, message: &MessageId) -> Result<Option<MessageId>, UnqueueError> {
-        if self.session.was_unqueued(message) {
-            return Ok(None);
+    /// Why no other message can take the place of this one. One that was taken back already has left none.
+    pub(super) fn why_not_replaced(&self, message: &MessageId) -> Option<UnqueueError> {
+        let is_there = self.session.was_unqueued(message) || self.session.may_unqueue(message);
+        (!is_there).then(|| self.why_not_queued(message))
+    }
+
+    /// Puts on record what was said, in the place of the message that it replaces: only now that hooks have let it in is that one taken
+    /// back. Where a step has read it meanwhile, what was said is refused.
+    pub(super) fn hear_said(&mut self, said: Said, mut events: Vec<Event>) {
+        let Said { id, replaces, wait, asker } = said;
+        if let Some(error) = replaces.as_ref().and_then(|replaced| self.why_not_replaced(replaced)) {
+            // That hooks have seen it stays true.
+            events.retain(|event| matches!(event, Event::HooksRan { .. }));
+            self.record_all(events);
+            asker.refuse(error);
+            return self.leave_if_answered();
         }
-        if !self.session.may_unqueue(message) {
-            return Err(self.why_not_queued(message));
+        let before = replaces.and_then(|replaced| self.take_back(&replaced));
+        self.record_all(events);
+        let seq = self.recorder.last_seq();
+        if let Some(before) = before.filter(|before| self.is_queued(before) && self.is_queued(&id)) {
+            self.record(Event::MessageMoved { message: id.clone(), before: Some(before) });
+        }
+        self.askers.wait_for_answer(id, seq, wait, asker);
+    }
+
+    /// Takes back a message that is replaced: which one stood behind it.
+    fn take_back(&mut self, message: &MessageId) -> Option<MessageId> {
+        if self.session.was_unqueued(message) {
+            return None;
         }
         let mut after = self.session.waiting().filter_map(|(waiting, _)| waiting.id.clone());
         let next = after.by_ref().find(|id| id == message).and_then(|_| after.next());
         drop(after);
         self.record(Event::MessageUnqueued { message: message.clone() });
         self.askers.taken_back(std::slice::from_ref(message));
-        Ok(next)
-    }
-
-    /// What was said is on record: it takes the place that was kept for it.
-    pub(super) fn take_place(&mut self, message: &MessageId, before: Option<MessageId>) {
-        if let Some(before) = before.filter(|before| self.is_queued(before) && self.is_queued(message)) {
-            self.record(Event::MessageMoved { message: message.clone(), before: Some(before) });
-        }
+        next
     }
 
     fn is_queued(&self, message: &MessageId) -> bool {

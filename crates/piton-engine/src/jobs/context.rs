@@ -39,6 +39,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 use tokio_util::sync::DropGuard;
 
@@ -87,6 +88,8 @@ pub(crate) struct SessionTree {
     pub(crate) nursery: Arc<dyn Nursery>,
     /// The session's position among them.
     pub(crate) kin: Kin,
+    /// Tells that a person has allowed one of them something.
+    pub(crate) granted: Receiver<()>,
 }
 
 /// What this process keeps of a session beside its state.

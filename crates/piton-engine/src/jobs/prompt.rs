@@ -43,8 +43,8 @@ pub(crate) struct UserMessage {
     pub(crate) refers: bool,
     /// The command that makes the first parts.
     pub(crate) called: Option<Box<Called>>,
-    /// The message that it stands before in the queue, if it is there still.
-    pub(crate) before: Option<MessageId>,
+    /// The message whose place in the queue it takes.
+    pub(crate) replaces: Option<MessageId>,
 }
 
 impl UserMessage {
@@ -259,7 +259,7 @@ impl Reader {
 
     /// The same on this thread, with resources that were read. The first words in a workspace come with what is to be known there.
     fn read_now(self, message: UserMessage, resources: Resolved) -> Vec<Event> {
-        let UserMessage { id: message, parts: said, delivery, refers: may_refer, mut called, before: _ } = message;
+        let UserMessage { id: message, parts: said, delivery, refers: may_refer, mut called, replaces: _ } = message;
         let typed = called.as_ref().map(|called| called.typed.clone());
         let allows = called.as_ref().map(|called| called.allows.clone()).unwrap_or_default();
         let (for_turn, mut subtask) =

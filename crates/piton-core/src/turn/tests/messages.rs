@@ -244,23 +244,26 @@ fn a_step_that_starts_because_of_a_message_keeps_it() {
     assert_eq!(bench.session.phase_name(), "idle");
 }
 
-#[test]
-fn the_first_message_that_is_taken_back_leaves_the_folder_untold() {
-    let mut bench = Bench::with(Policy::piton());
-    let started = Event::HooksRan {
+fn hooks_ran_at_start(note: &str) -> Event {
+    Event::HooksRan {
         step: 0,
         point: HookPoint::SessionStart,
         call: None,
         runs: vec![],
-        notes: vec!["a hook at the start says so".into()],
+        notes: vec![note.into()],
         system: None,
         tools: None,
         input: None,
         verdict: None,
         sent_back: None,
         stopped: None,
-    };
-    bench.record(started);
+    }
+}
+
+#[test]
+fn the_first_message_that_is_taken_back_leaves_the_folder_untold() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.record(hooks_ran_at_start("a hook at the start says so"));
     bench.record(said("first"));
     assert!(!bench.session.is_new_here());
     bench.record(unqueue("m"));
@@ -280,6 +283,57 @@ fn the_first_message_that_is_taken_back_leaves_the_folder_untold() {
         calling_model call_model(1, 1)
     "#]]
     .assert_eq(&bench.show());
+}
+
+#[test]
+fn what_is_told_at_the_start_stands_before_whatever_comes_first_by_then() {
+    let told = |id: &str, parts: &[&str]| Event::UserSpoke {
+        message: MessageId::from(id),
+        parts: parts.iter().map(|note| Part::note(*note)).chain([Part::text(id)]).collect(),
+        delivery: Delivery::FollowUp,
+        typed: None,
+        allows: Vec::new(),
+        for_turn: None,
+        subtask: None,
+    };
+    let begin = || {
+        let mut bench = Bench::with(Policy::piton());
+        bench.record(hooks_ran_at_start("a hook"));
+        bench.record(told("first", &["the folder"]));
+        ["second", "third"].iter().for_each(|id| bench.record(told(id, &[])));
+        bench
+    };
+    let waiting = |bench: &Bench| -> Vec<String> {
+        let show = |message: &Message| {
+            let part = |part: &Part| match part {
+                Part::Note { text, .. } => format!("[{text}]"),
+                Part::Text { text, .. } => text.clone(),
+                _ => "?".into(),
+            };
+            message.parts.iter().map(part).collect::<Vec<_>>().join(" ")
+        };
+        bench.session.waiting().map(|(message, _)| show(message)).collect()
+    };
+    let moved = |message: &str, before: Option<&str>| Event::MessageMoved {
+        message: MessageId::from(message),
+        before: before.map(MessageId::from),
+    };
+
+    let mut bench = begin();
+    bench.record(unqueue("first"));
+    assert_eq!(waiting(&bench), ["[a hook] [the folder] second", "third"]);
+    assert!(!bench.session.is_new_here(), "it is told with the second");
+    bench.record(moved("second", None));
+    assert_eq!(waiting(&bench), ["[a hook] [the folder] third", "second"]);
+    bench.record(unqueue("third"));
+    bench.record(unqueue("second"));
+    assert!(bench.session.is_new_here(), "nobody is left to tell it");
+
+    let mut bench = begin();
+    bench.record(moved("third", Some("first")));
+    assert_eq!(waiting(&bench), ["[a hook] [the folder] third", "first", "second"]);
+    bench.record(moved("second", Some("first")));
+    assert_eq!(waiting(&bench), ["[a hook] [the folder] third", "second", "first"]);
 }
 
 #[test]
