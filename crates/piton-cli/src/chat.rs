@@ -38,6 +38,7 @@ use crate::chat::status::StatusLine;
 use crate::cli::RunArgs;
 use crate::commands::sessions::find;
 use crate::failure::{Context, Result};
+use crate::memory;
 use crate::out::print;
 use crate::out::server_news::ServerNews;
 use crate::pictures::FrameSizes;
@@ -324,6 +325,9 @@ impl Chat<'_> {
                 }
                 if let Published::Recorded(record) = &published {
                     self.agents.hear(record);
+                    if let Event::TurnEnded { .. } = record.event {
+                        memory::give_back_soon();
+                    }
                 }
                 self.tell_of_servers(&published);
                 let changed = self.changed(&published);

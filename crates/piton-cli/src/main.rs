@@ -11,6 +11,7 @@ mod commands;
 mod editor;
 mod failure;
 mod logs;
+mod memory;
 mod out;
 mod pictures;
 mod run;
