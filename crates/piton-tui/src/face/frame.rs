@@ -20,6 +20,30 @@ const STILL: char = '…';
 /// Cells of the picture of how full the context is.
 const CELLS: u64 = 6;
 
+/// How much a part of the status line matters, the most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Danger,
+    ToDo,
+    Cost,
+    AtWork,
+    Who,
+    Context,
+    Help,
+    Cache,
+}
+
+/// The parts that fit, in their order. The one that matters most stays, if only as far as it fits.
+fn fitting(mut parts: Vec<(Rank, String)>, columns: usize) -> Vec<String> {
+    let width = |parts: &[(Rank, String)]| parts.iter().map(|(_, words)| text::width(words)).sum::<usize>();
+    while parts.len() > 1 && width(&parts) > columns {
+        let least = parts.iter().map(|(rank, _)| *rank).max();
+        let at = parts.iter().rposition(|(rank, _)| Some(*rank) == least);
+        at.map(|at| parts.remove(at));
+    }
+    parts.into_iter().map(|(_, words)| words).collect()
+}
+
 impl Face {
     /// What the screen shall show now. Rows that became final are handed out once.
     pub fn frame(&mut self, now_ms: u64) -> Frame {
@@ -197,52 +221,60 @@ impl Face {
     }
 
     fn own_status(&self, facts: &Facts) -> Line<'static> {
-        let theme = &self.theme;
-        let mut spans = vec![Span::styled(facts.mode.to_string(), self.style_of(facts.mode))];
-        let mut add = |words: String| spans.push(Span::styled(format!(" · {words}"), theme.dim));
+        let mode = facts.mode.to_string();
+        let room = self.size.0.saturating_sub(text::width(&mode));
+        let mut spans = vec![Span::styled(mode, self.style_of(facts.mode))];
+        let parts = fitting(self.status_parts(facts), room);
+        spans.extend(parts.into_iter().map(|words| Span::styled(words, self.theme.dim)));
+        Line::from(spans)
+    }
+
+    /// What stands behind the mode, each with how soon it is left out where the line is too short: the last of [`Rank`] first.
+    fn status_parts(&self, facts: &Facts) -> Vec<(Rank, String)> {
+        let mut parts = Vec::new();
+        let mut add = |rank: Rank, words: String| parts.push((rank, format!(" · {words}")));
         // Who plans is there by the mode's name.
         if !facts.agent.is_empty() && facts.agent != facts.mode.to_string() {
-            add(blocks::one_line(&facts.agent));
+            add(Rank::Who, blocks::one_line(&facts.agent));
         }
         if facts.model.is_empty() {
-            add("no model yet: /model".to_owned());
+            add(Rank::ToDo, "no model yet: /model".to_owned());
         } else {
             let (_, name) = facts.model.split_once('/').unwrap_or(("", &facts.model));
-            add(blocks::one_line(name));
+            add(Rank::Who, blocks::one_line(name));
         }
         if self.meter.context_tokens > 0 {
-            add(full(self.meter.context_tokens, facts.window));
+            add(Rank::Context, full(self.meter.context_tokens, facts.window));
         }
         if let Some(percent) = self.meter.cache_percent {
-            add(format!("cache {percent} %"));
+            add(Rank::Cache, format!("cache {percent} %"));
         }
         let spent = self.transcript.story().session().cost_micros.filter(|micros| *micros > 0);
-        match (spent, facts.budget_micros) {
-            (Some(spent), Some(budget)) => add(format!("{} of {}", blocks::dollars(spent), blocks::dollars(budget))),
-            (Some(spent), None) => add(blocks::dollars(spent)),
-            (None, _) => {}
+        if let Some(spent) = spent.map(blocks::dollars) {
+            let budget = facts.budget_micros.map(|budget| format!(" of {}", blocks::dollars(budget)));
+            add(Rank::Cost, spent + &budget.unwrap_or_default());
         }
         if facts.sandbox.contains("unconfined") {
-            add("unconfined".to_owned());
+            add(Rank::Danger, "unconfined".to_owned());
         }
         match self.tasks.subagents_at_work().count() {
             0 => {}
-            agents => add(blocks::plural(agents as u64, "agent")),
+            agents => add(Rank::AtWork, blocks::plural(agents as u64, "agent")),
         }
         match self.tasks.commands().count() {
             0 => {}
-            commands => add(format!("{commands} in background")),
+            commands => add(Rank::AtWork, format!("{commands} in background")),
         }
-        add(if self.leaves_after {
-            "leaves when the turn is over, Esc stops".to_owned()
+        if self.leaves_after {
+            add(Rank::ToDo, "leaves when the turn is over, Esc stops".to_owned());
         } else if self.is_busy() {
-            "Esc stops".to_owned()
+            add(Rank::ToDo, "Esc stops".to_owned());
         } else if self.transcript.is_interrupted() {
-            "interrupted: /continue resumes, Esc ends the turn".to_owned()
+            add(Rank::ToDo, "interrupted: /continue resumes, Esc ends the turn".to_owned());
         } else {
-            "? keys".to_owned()
-        });
-        Line::from(spans)
+            add(Rank::Help, "? keys".to_owned());
+        }
+        parts
     }
 
     /// Takes notice of how the next turn will be run; the first time, that is said.

@@ -442,7 +442,7 @@ fn a_turn_is_committed_once_and_the_prompt_stays() {
     expect![[r#"
          ──────────────────────────────────────────────────
          ›
-         ask · model · 1.0k/200k ░░░░░░ 0 % · cache 90 % ·…
+         ask · model · 1.0k/200k ░░░░░░ 0 % · $0.02
         cursor Some((1, 2))
     "#]]
     .assert_eq(&seat.screen());
