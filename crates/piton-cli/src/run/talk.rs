@@ -69,10 +69,14 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
                 talk.input.put_back(words.map(|words| Request::Prompt(Prompt::new(&words))).into_iter().collect());
             }
         }
-        let prepared = opening::prepare(&order.place, &mut order.wishes, engine, around).await?;
+        let mut prepared = opening::prepare(&order.place, &mut order.wishes, engine, around).await?;
         order.command.as_deref().map_or(Ok(()), |command| prepared.must_have(command))?;
         let is_moved = prepared.is_moved;
         let agent = prepared.settings.agent.name.clone();
+        if order.place.resumed().is_none() && !talk.input.is_program() && !talk.input.has_first() {
+            let prompt = task::of_agent(&mut prepared.settings)?;
+            talk.input.put_back(vec![Request::Prompt(prompt)]);
+        }
         if !talk.input.is_program() {
             talk.input.prompt().map_or(Ok(()), |prompt| task::fits(prompt, &prepared.settings))?;
         } else if order.place.resumed().is_none() {

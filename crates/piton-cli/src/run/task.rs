@@ -8,6 +8,7 @@ use piton_core::client::Prompt;
 use piton_core::tokens::Family;
 use piton_engine::engine::Settings;
 use std::io::Read;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// After so long without an end of standard input somebody may wonder.
@@ -40,10 +41,21 @@ pub(crate) fn of(args: &RunArgs, around: &Surroundings) -> Result<Option<Prompt>
     if !prompt.text.trim().is_empty() || prompt.beside.is_some() {
         return Ok(Some(prompt));
     }
-    if (args.r#continue || args.resume.is_some()) && args.prompt.is_none() {
+    let is_resumed = args.r#continue || args.resume.is_some();
+    // What an agent begins with is known once its file is read.
+    if args.prompt.is_none() && (is_resumed || args.settings.agent.is_some()) {
         return Ok(None);
     }
+    empty()
+}
+
+fn empty<T>() -> Result<T> {
     bail!("the task is empty. Say what to do:  piton run \"fix the failing test\"");
+}
+
+/// What a session's agent begins with where nobody says anything: its `initialPrompt`.
+pub(crate) fn of_agent(settings: &mut Settings) -> Result<Prompt> {
+    Arc::make_mut(&mut settings.agent).initial_prompt.take().map_or_else(empty, |words| Ok(Prompt::new(words)))
 }
 
 /// Fails where the prompt alone is more than any model of the chain reads, as far as that is known.

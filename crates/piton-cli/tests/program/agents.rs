@@ -228,3 +228,19 @@ fn temperature_and_top_p_of_an_agent_are_asked_for_and_its_first_words_stand_bef
     assert!(!said(3).contains("Look at notes.txt"), "nobody begins a session with it");
     Ran::of(stage.piton(&["agent", "cool"])).expect_code(0).expect_stdout(&["temperature  0.2", "top_p        0.5"]);
 }
+
+#[test]
+fn an_agent_begins_by_itself_where_nothing_is_said_and_its_file_says_with_what() {
+    let stage = Stage::new(json!([{"text": "Looked.", "repeat": true}]));
+    stage.home.write("agents/eager.md", "---\ndescription: E\ninitialPrompt: Look at notes.txt first.\n---\nBe eager.");
+    stage.home.write("agents/shy.md", "---\ndescription: S\n---\nBe shy.");
+    stage.run(&["--agent", "eager"]).expect_code(0);
+    let last = stage.last_messages().pop().unwrap().to_string();
+    assert!(last.contains("Look at notes.txt first."), "{last}");
+    assert_eq!(last.matches("Look at notes.txt first.").count(), 1);
+    assert_eq!(stage.journal().iter().filter(|event| event["type"] == "user_spoke").count(), 1);
+    let asked = stage.provider.requests().len();
+    let ran = stage.run(&["--agent", "shy"]);
+    assert!(ran.code == 1 && ran.stderr.contains("the task is empty"), "{}", ran.stderr);
+    assert_eq!(stage.provider.requests().len(), asked);
+}
