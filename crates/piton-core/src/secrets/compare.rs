@@ -2,7 +2,7 @@
 //! passed over; a character may stand as an escape.
 
 use super::classify::is_base64;
-use super::forms::{Form, FormKind, SEPARATORS};
+use super::forms::{Form, FormKind, SEPARATORS, UNSEEN};
 use std::ops::RangeInclusive;
 
 /// How a form compares with a text from some position on.
@@ -72,7 +72,7 @@ pub(super) fn compare(form: &Form, text: &[u8], at: usize) -> Compared {
             here += length;
         } else if is_line_end(rest[0]) {
             here += 1;
-        } else if let Some(length) = colour(rest) {
+        } else if let Some(length) = colour(rest).or_else(|| soft_break(rest)).or_else(|| unseen(rest)) {
             here += length;
         } else if here > end || rest.starts_with("…".as_bytes()) || rest.starts_with(b"...") {
             return Compared::Cut { end, same };
@@ -104,11 +104,18 @@ fn unit(form: &Form, same: usize, rest: &[u8]) -> Unit {
             Escape::None => {}
         }
     }
+    // Their gap may be the end of a line, behind a comma.
+    if form.kind == FormKind::Numbers && wanted[0] == b' ' && wanted.get(1) == Some(&rest[0]) {
+        return Unit::Same { length: 0, bytes: 1 };
+    }
     let is_same = match form.kind {
         FormKind::Base64 { .. } => rest[0] == wanted[0],
-        FormKind::Folded | FormKind::Hex | FormKind::Escaped | FormKind::Words { .. } | FormKind::Letters => {
-            rest[0].eq_ignore_ascii_case(&wanted[0])
-        }
+        FormKind::Folded
+        | FormKind::Hex
+        | FormKind::Escaped
+        | FormKind::Words { .. }
+        | FormKind::Letters
+        | FormKind::Numbers => rest[0].eq_ignore_ascii_case(&wanted[0]),
     };
     if is_same { Unit::Same { length: 1, bytes: 1 } } else { Unit::Other }
 }
@@ -128,6 +135,7 @@ fn between(form: &Form, same: usize, rest: &[u8]) -> Between {
         FormKind::Hex => 2,
         FormKind::Words { digits, .. } => digits,
         FormKind::Letters => 1,
+        FormKind::Numbers => return between_numbers(form, same, rest),
         FormKind::Folded | FormKind::Base64 { .. } | FormKind::Escaped => return Between::Nothing,
     };
     if !same.is_multiple_of(digits) {
@@ -149,6 +157,18 @@ fn between(form: &Form, same: usize, rest: &[u8]) -> Between {
         b' ' => Between::Separator(blanks),
         byte if is_hex && SEPARATORS.contains(&byte) => Between::Separator(1),
         b'0' if is_hex && rest.get(1).is_some_and(|x| x.eq_ignore_ascii_case(&b'x')) => Between::Separator(2),
+        _ => Between::Nothing,
+    }
+}
+
+/// The same of numbers, which have a blank between them in the form.
+fn between_numbers(form: &Form, same: usize, rest: &[u8]) -> Between {
+    let is_gap = form.bytes[same] == b' ';
+    let is_behind_gap = same > 0 && form.bytes[same - 1] == b' ';
+    match rest[0] {
+        b' ' if is_behind_gap => Between::Separator(blanks(rest)),
+        b',' | b';' if is_gap => Between::Separator(1),
+        _ if is_gap => gutter(rest, false),
         _ => Between::Nothing,
     }
 }
@@ -213,7 +233,7 @@ enum Escape {
 /// The escape that stands here, with its length.
 fn escape(rest: &[u8]) -> Escape {
     match rest[0] {
-        b'%' => numbered(rest, 1, 2..=2, 16, Closed::Byte),
+        b'%' | b'=' => numbered(rest, 1, 2..=2, 16, Closed::Byte),
         b'&' => match rest.get(1..3) {
             Some([b'#', b'x' | b'X']) => numbered(rest, 3, 1..=6, 16, Closed::By(b';')),
             Some([b'#', _]) => numbered(rest, 2, 1..=7, 10, Closed::By(b';')),
@@ -259,6 +279,16 @@ fn colour(text: &[u8]) -> Option<usize> {
     Some(inner.iter().take(MOST).position(u8::is_ascii_alphabetic)? + 3)
 }
 
+/// How long the sign is that ends a line of quoted-printable text in the middle of a word.
+fn soft_break(text: &[u8]) -> Option<usize> {
+    (text[0] == b'=' && text.get(1).is_some_and(|next| is_line_end(*next))).then_some(1)
+}
+
+/// How long the character is that stands here and that nobody sees.
+fn unseen(text: &[u8]) -> Option<usize> {
+    UNSEEN.iter().find(|unseen| text.starts_with(*unseen)).map(|unseen| unseen.len())
+}
+
 fn is_line_end(byte: u8) -> bool {
     byte == b'\n' || byte == b'\r'
 }
@@ -290,6 +320,6 @@ pub(super) fn with_neighbours(form: &Form, text: &[u8], start: usize, end: usize
             let end = if after { end + word_after() } else { end };
             (start, end)
         }
-        FormKind::Folded | FormKind::Hex | FormKind::Escaped | FormKind::Letters => (start, end),
+        FormKind::Folded | FormKind::Hex | FormKind::Escaped | FormKind::Letters | FormKind::Numbers => (start, end),
     }
 }

@@ -1,5 +1,5 @@
 //! The forms in which a value turns up: as it is, escaped for JSON, addresses and pages, in base64, in hex, backwards, and as `od`,
-//! `hexdump` and `xxd` print it.
+//! `hexdump` and `xxd` print it, in digits of two, eight, ten or sixteen.
 
 use super::sieve::WINDOW;
 use std::collections::BTreeSet;
@@ -20,12 +20,14 @@ pub(super) enum FormKind {
     Base64 { before: bool, after: bool },
     /// Pairs of digits, perhaps with separators between pairs.
     Hex,
-    /// Any of its characters may stand as an escape: `%51`, `\x51`, `\u0051`, `\121`, `&#81;`.
+    /// Any of its characters may stand as an escape: `%51`, `=51`, `\x51`, `\u0051`, `\121`, `&#81;`.
     Escaped,
     /// Words of so many digits, with blanks between them. Those beside it hold bytes of the value, where so said.
     Words { digits: usize, before: bool, after: bool },
     /// Its characters, with blanks between them.
     Letters,
+    /// The numbers of its bytes, with a sign and blanks between them.
+    Numbers,
 }
 
 impl Form {
@@ -39,6 +41,8 @@ impl Form {
         match self.kind {
             // Each byte may stand on a line of its own.
             FormKind::Folded | FormKind::Base64 { .. } => length * 2,
+            // A digit is one of eight, or of four with what stands between them.
+            FormKind::Words { digits: BINARY, .. } | FormKind::Numbers => length * OF_A_DIGIT / 2,
             FormKind::Hex | FormKind::Words { .. } => length * OF_A_DIGIT,
             FormKind::Escaped | FormKind::Letters => length * OF_A_CHARACTER,
         }
@@ -59,10 +63,26 @@ impl Form {
             FormKind::Words { digits: 3, .. } => vec![[a, b, c, b' '], [a, b, c, b'0']],
             FormKind::Words { .. } => vec![*first],
             FormKind::Letters => vec![[a, b' ', b' ', b' '], [a, b' ', b, b' '], [a, b'0', b'0', b'0']],
-            FormKind::Escaped => escaped_windows(*first),
+            // The next may be on another line, behind an offset; or a blank more may stand before it.
+            FormKind::Numbers if c.is_ascii_digit() => vec![*first, [a, b, c, b'0'], [a, b, c, b',']],
+            FormKind::Numbers => vec![*first, [a, b, c, b' '], [a, b, b'0', b'0'], [a, b, b',', b' ']],
+            FormKind::Escaped => {
+                let mut windows = escaped_windows(*first);
+                windows.extend(UNSEEN.map(|[x, y, z]| [a, x, y, z]));
+                // Of some of them the first bytes are the same.
+                windows.extend([UNSEEN[0], UNSEEN[3], UNSEEN[4]].map(|[x, y, _]| [a, b, x, y]));
+                windows.extend([UNSEEN[0], UNSEEN[4]].map(|[x, ..]| [a, b, c, x]));
+                windows
+            }
         }
     }
 }
+
+/// Digits of a byte in a dump of bits.
+const BINARY: usize = 8;
+/// Characters without width, which copied text may have between any two others.
+pub(super) const UNSEEN: [[u8; 3]; 5] =
+    [*b"\xe2\x80\x8b", *b"\xe2\x80\x8c", *b"\xe2\x80\x8d", *b"\xe2\x81\xa0", *b"\xef\xbb\xbf"];
 
 /// What tools put between the bytes of a dump.
 pub(super) const SEPARATORS: [u8; 4] = [b' ', b':', b'-', b','];
@@ -78,6 +98,11 @@ fn escaped_windows(first: [u8; WINDOW]) -> Vec<[u8; WINDOW]> {
     let (own, next) = (number(a), number(b));
     vec![
         first,
+        [b'=', high, low, b'='],
+        [b'=', high, low, b],
+        [a, b'=', next_high, next_low],
+        [a, b, b'=', hex(c)[0]],
+        [a, b, c, b'='],
         [b'%', high, low, b'%'],
         [b'%', high, low, b],
         [a, b'%', next_high, next_low],
@@ -131,6 +156,12 @@ pub(super) fn forms(value: &[u8]) -> Vec<Form> {
     if value.iter().all(u8::is_ascii_graphic) {
         all.insert(Form { bytes: value.to_vec(), kind: FormKind::Letters });
     }
+    let bit = |byte: u8, place: usize| b'0' + (byte >> (BINARY - 1 - place) & 1);
+    let bits = value.iter().flat_map(|byte| (0..BINARY).map(move |place| bit(*byte, place))).collect();
+    all.insert(Form { bytes: bits, kind: FormKind::Words { digits: BINARY, before: false, after: false } });
+    for between in [b' ', b','] {
+        all.insert(Form { bytes: numbers(value, between), kind: FormKind::Numbers });
+    }
     let octal = value.iter().flat_map(|byte| format!("{byte:03o}").into_bytes()).collect();
     all.insert(Form { bytes: octal, kind: FormKind::Words { digits: 3, before: false, after: false } });
     for size in [2, 4] {
@@ -158,6 +189,18 @@ fn percent(value: &[u8], stays: impl Fn(u8) -> bool) -> Vec<u8> {
 
 fn html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+fn numbers(value: &[u8], between: u8) -> Vec<u8> {
+    let mut all = Vec::with_capacity(value.len() * 4);
+    for byte in value {
+        let digits = [byte / 100, byte / 10 % 10, byte % 10];
+        let zeros = digits.iter().take(2).take_while(|digit| **digit == 0).count();
+        all.extend(digits[zeros..].iter().map(|digit| b'0' + digit));
+        all.push(between);
+    }
+    all.pop();
+    all
 }
 
 fn hex(value: &[u8]) -> Vec<u8> {

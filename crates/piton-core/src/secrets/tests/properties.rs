@@ -68,7 +68,7 @@ fn hidden(chance: &mut Rng, value: &str) -> (String, String) {
 
 /// Each character as it is, or escaped in one of the ways of addresses, pages and programs.
 fn escaped(chance: &mut Rng, value: &str, seldom: bool) -> String {
-    let way = chance.u8(..8);
+    let way = chance.u8(..9);
     let mut escaped = String::new();
     for c in value.chars() {
         let bytes = c.to_string().into_bytes();
@@ -82,6 +82,9 @@ fn escaped(chance: &mut Rng, value: &str, seldom: bool) -> String {
             4 => format!("\\u{{{:x}}}", u32::from(c)),
             5 => format!("\\\\u{:04X}", u32::from(c)),
             6 => format!("&#{};", u32::from(c)),
+            // Quoted-printable, with a line that ends in the middle now and then.
+            7 if chance.u8(..6) == 0 && escaped.len() > 8 && c != '=' => format!("=\n{c}"),
+            7 => each(&|byte| format!("={byte:02X}")),
             _ => format!("&#x{:x};", u32::from(c)),
         });
     }
@@ -110,11 +113,12 @@ fn a_known_value_is_found_whichever_of_its_characters_are_escaped() {
     }
 }
 
-/// What a tool prints of some bytes: sixteen in a line.
+/// What a tool prints of some bytes: sixteen in a line, or six of those whose bits it prints.
 fn dumped(way: u8, bytes: &[u8]) -> String {
     let mut dump = String::new();
-    for (line, bytes) in bytes.chunks(16).enumerate() {
-        let at = line * 16;
+    let in_line = if way == 13 { 6 } else { 16 };
+    for (line, bytes) in bytes.chunks(in_line).enumerate() {
+        let at = line * in_line;
         let word = |two: &[u8]| u16::from(two[0]) | u16::from(two.get(1).copied().unwrap_or_default()) << 8;
         let words = |of: &dyn Fn(u16) -> String| bytes.chunks(2).map(|two| of(word(two))).collect::<String>();
         let each = |of: &dyn Fn(u8) -> String| bytes.iter().map(|byte| of(*byte)).collect::<String>();
@@ -145,6 +149,12 @@ fn dumped(way: u8, bytes: &[u8]) -> String {
                 let (first, second) = bytes.split_at(bytes.len().min(8));
                 format!("{at:08x}  {:<24} {:<24} |{text}|", half(first), half(second))
             }
+            // `od -tu1`, `od -An -tu1`, what Python and JavaScript print, `xxd -b`
+            10 => format!("{at:07o}{}", each(&|byte| format!(" {byte:3}"))),
+            11 => each(&|byte| format!(" {byte:3}")),
+            12 => each(&|byte| format!("{byte}, ")),
+            13 => format!("{at:08x}: {:<53}  {text}", each(&|byte| format!("{byte:08b} "))),
+            14 => each(&|byte| format!("{byte},")),
             _ => each(&|byte| format!("{byte:02x}")),
         };
         dump.push_str(line.trim_end());
@@ -158,7 +168,7 @@ fn a_known_value_is_found_in_every_dump_wherever_it_lies() {
     for seed in 0..4_000 {
         let mut chance = Rng::with_seed(seed);
         let value: String = value(&mut chance).chars().filter(char::is_ascii_graphic).collect();
-        let way = chance.u8(..11);
+        let way = chance.u8(..16);
         let whole =
             format!("{}{value} and so on", "some words before it".get(chance.usize(..20)..).unwrap_or_default());
         let dump = dumped(way, whole.as_bytes());
@@ -172,7 +182,7 @@ fn a_known_value_is_found_in_every_dump_wherever_it_lies() {
         for six in value.as_bytes().windows(6).skip(3) {
             let shown = String::from_utf8_lossy(six).into_owned();
             assert!(!cleaned.contains(&shown), "{seed}, {way}: {shown} of {value}\n{dump}\n{cleaned}");
-            if matches!(way, 3..=5) {
+            if matches!(way, 3..=5 | 10 | 11) {
                 assert!(!cleaned.contains(digits(six).trim()), "{seed}, {way}: {shown} of {value}\n{dump}\n{cleaned}");
             }
         }
@@ -288,4 +298,24 @@ fn what_streams_is_not_held_for_ever() {
     assert_eq!(stream.push(" is a bird\n"), "kanari9X is a bird\n");
     let endless = "sk-".to_owned() + &"a1".repeat(200_000);
     assert!(!stream.push(&endless).is_empty());
+}
+
+#[test]
+fn a_known_value_is_found_with_what_nobody_sees_between_its_characters() {
+    for seed in 0..2_000 {
+        let mut chance = Rng::with_seed(seed);
+        let value: String = value(&mut chance).chars().filter(char::is_ascii_graphic).collect();
+        let unseen = ["\u{200b}", "\u{200c}", "\u{200d}", "\u{2060}", "\u{feff}"];
+        let seldom = chance.bool();
+        let mut form = String::new();
+        for c in value.chars() {
+            form.push(c);
+            if !seldom || chance.u8(..4) == 0 {
+                form.push_str(unseen[chance.usize(..unseen.len())]);
+            }
+        }
+        let firewall = knowing(&[("CANARY", &value), ("OTHER", "another7value8here")]);
+        let cleaned = clean(&firewall, &format!("some words {form} and more"));
+        assert!(cleaned.starts_with("some words ‹secret:CANARY:"), "{seed}: {value}\n{form:?}\n{cleaned:?}");
+    }
 }
