@@ -12,6 +12,7 @@ use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
 use piton_core::message::Part;
 use piton_core::story::{Body, Story};
+use piton_core::turn::State;
 use piton_engine::engine::{EngineError, Handle, UnqueueError};
 use piton_engine::hooks::{Hook, HookContext, HookResult, Points, PromptChange};
 use serde_json::json;
@@ -235,5 +236,25 @@ async fn a_message_is_replaced_when_hooks_have_let_in_what_replaces_it() {
     assert!(matches!(late.next().await, Err(EngineError::Unqueue(UnqueueError::Read))));
     let said: Vec<String> = users(&session).await.into_iter().map(|(text, _)| text).collect();
     assert_eq!(said.iter().filter(|text| text.contains("late") || text.contains("bad")).count(), 0, "{said:?}");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn what_replaces_the_first_message_tells_the_model_of_the_folder() {
+    let home = Home::new();
+    let mut settings = cassette(&[says("done")]);
+    settings.environment_note = Some("Working folder: here".into());
+    let session = home.create(settings).await;
+    session.pause().await.unwrap();
+    for id in ["one", "two"] {
+        session.say(prompt(id, When::FollowUp)).await.unwrap();
+    }
+    let replaces = Some(MessageId::from("one"));
+    session.say(Prompt { replaces, ..prompt("three", When::FollowUp) }).await.unwrap();
+    let folded = State::fold(&session.records().await.unwrap());
+    let waiting: Vec<String> = folded.waiting().map(|(message, _)| format!("{:?}", message.parts)).collect();
+    let [three, two] = &waiting[..] else { panic!("{waiting:?}") };
+    assert!(three.contains("words of three") && three.contains("Working folder: here"), "{three}");
+    assert!(two.contains("words of two") && !two.contains("Working folder"), "{two}");
     session.close().await;
 }

@@ -55,16 +55,17 @@ impl Driver {
             asker.refuse(error);
             return self.leave_if_answered();
         }
-        let before = replaces.and_then(|replaced| self.take_back(&replaced));
         self.record_all(events);
         let seq = self.recorder.last_seq();
-        if let Some(before) = before.filter(|before| self.is_queued(before) && self.is_queued(&id)) {
+        // Only then: what is told at the session's start goes over to what still waits.
+        let before = replaces.and_then(|replaced| self.take_back(&replaced));
+        if let Some(before) = before.filter(|before| *before != id && self.is_queued(before) && self.is_queued(&id)) {
             self.record(Event::MessageMoved { message: id.clone(), before: Some(before) });
         }
         self.askers.wait_for_answer(id, seq, wait, asker);
     }
 
-    /// Takes back a message that is replaced: which one stood behind it.
+    /// Takes back a message that is replaced: which one stands behind it.
     fn take_back(&mut self, message: &MessageId) -> Option<MessageId> {
         if self.session.was_unqueued(message) {
             return None;
