@@ -12,7 +12,7 @@ use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::REWIND_PATHS;
 use crate::message::{Part, Usage};
 use crate::model::{ModelError, Reply};
-use crate::permission::Judged;
+use crate::permission::{Grant, Judged};
 use crate::policy::Policy;
 use crate::prompt::PromptContents;
 use crate::question::{Decision, Question};
@@ -525,6 +525,13 @@ pub enum Event {
         /// The tools concerned; empty for all of them.
         tools: Vec<String>,
     },
+    /// A person answered a question of a subagent with "always", which holds for all of the session.
+    GrantsShared {
+        /// The subagent's session.
+        from: SessionId,
+        /// What is allowed by that.
+        grants: Vec<Grant>,
+    },
     /// The session's settings changed, from its next turn on. During a turn, mode and effort apply at once.
     SettingsChanged {
         /// The new values, with full model names.
@@ -1004,6 +1011,7 @@ impl Event {
             | Self::ApprovalAsked { subject: Subject::Elicited { .. }, .. }
             | Self::ApprovalGiven { subject: Subject::Elicited { .. }, .. }
             | Self::GrantsRevoked { .. }
+            | Self::GrantsShared { .. }
             | Self::MessageUnqueued { .. }
             | Self::MessageMoved { .. }
             | Self::SettingsChanged { .. }

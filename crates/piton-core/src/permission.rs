@@ -105,11 +105,12 @@ impl Reach {
 }
 
 /// What a person has allowed for the rest of a session, by answering a question with "always".
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// What is allowed.
     pub rule: Rule,
     /// The rule that made Piton ask; `None` if no rule matched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<Rule>,
     /// When the person answered.
     pub at_ms: TimeMs,

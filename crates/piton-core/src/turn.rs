@@ -852,6 +852,7 @@ impl Phase {
                 | Event::RewindStarted { .. }
                 | Event::TitleGiven { .. }
                 | Event::GrantsRevoked { .. }
+                | Event::GrantsShared { .. }
                 | Event::WorkspaceMoved { .. }
                 | Event::ContextGiven { .. }
                 | Event::UserRan { .. },
@@ -986,6 +987,7 @@ impl Phase {
             | Event::BudgetShort { .. }
             | Event::TitleGiven { .. }
             | Event::GrantsRevoked { .. }
+            | Event::GrantsShared { .. }
             | Event::SettingsChanged { .. }
             | Event::WorkspaceMoved { .. }
             | Event::EventLost {}

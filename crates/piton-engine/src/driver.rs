@@ -220,6 +220,7 @@ impl Driver {
             while let Some(asked) = self.requests.waiting() {
                 self.take_request(asked);
             }
+            self.record_shared_grants();
             self.move_up();
             self.drop_unwanted();
             self.record_due();
@@ -372,6 +373,14 @@ impl Driver {
         }
     }
 
+    /// What a person has allowed a subagent for the rest of the session is on record at the root: there it is found after a
+    /// restart, listed and revoked.
+    fn record_shared_grants(&mut self) {
+        for (from, grants) in self.services.tree.kin.take_unrecorded_grants() {
+            self.record(Event::GrantsShared { from, grants });
+        }
+    }
+
     /// Tells the session's family what it has used and what a person allowed, where that has changed; `child` has answered the call that is settled.
     fn count(&self, event: &Event, child: Option<&SessionId>) {
         let (kin, session) = (&self.services.tree.kin, &self.session);
@@ -380,7 +389,9 @@ impl Driver {
                 kin.begin(session.id(), session.used(), policy);
                 kin.grants(session.id(), session.grants());
             }
-            Event::ApprovalGiven { .. } | Event::GrantsRevoked { .. } => kin.grants(session.id(), session.grants()),
+            Event::ApprovalGiven { .. } | Event::GrantsRevoked { .. } | Event::GrantsShared { .. } => {
+                kin.grants(session.id(), session.grants());
+            }
             Event::MessageFinished { .. }
             | Event::MessageCut { .. }
             | Event::ModelFailed { .. }

@@ -32,10 +32,18 @@ pub(crate) struct Kin {
 struct Family {
     purse: Mutex<Purse>,
     places: Semaphore,
-    /// What a person has allowed each of them for the rest of the session, which holds for all.
-    grants: Mutex<BTreeMap<SessionId, Vec<Grant>>>,
+    allowed: Mutex<Allowed>,
     /// Tells that these have changed.
     granted: watch::Sender<()>,
+}
+
+/// What a person has allowed for the rest of the session.
+#[derive(Debug, Default)]
+struct Allowed {
+    /// By the member that was asked; it holds for all.
+    grants: BTreeMap<SessionId, Vec<Grant>>,
+    /// What was allowed to members other than the root, and is not on its record yet.
+    unrecorded: Vec<(SessionId, Vec<Grant>)>,
 }
 
 #[derive(Debug, Default)]
@@ -50,8 +58,8 @@ struct Purse {
 
 impl Default for Kin {
     fn default() -> Self {
-        let (purse, grants) = (Mutex::default(), Mutex::default());
-        let family = Family { purse, places: Semaphore::new(AT_ONCE), grants, granted: watch::Sender::default() };
+        let (purse, allowed) = (Mutex::default(), Mutex::default());
+        let family = Family { purse, places: Semaphore::new(AT_ONCE), allowed, granted: watch::Sender::default() };
         Self { family: Arc::new(family), depth: 0 }
     }
 }
@@ -64,15 +72,29 @@ impl Kin {
 
     /// Takes notice of what a person has allowed a session.
     pub(crate) fn grants(&self, id: &SessionId, grants: &[Grant]) {
-        let mut all = self.family.grants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut allowed = self.allowed();
         let before = match grants {
-            [] => all.remove(id),
-            some => all.insert(id.clone(), some.to_vec()),
+            [] => allowed.grants.remove(id),
+            some => allowed.grants.insert(id.clone(), some.to_vec()),
         };
-        drop(all);
-        if before.unwrap_or_default() != grants {
+        let before = before.unwrap_or_default();
+        let new: Vec<Grant> = grants.iter().filter(|grant| !before.contains(grant)).cloned().collect();
+        if self.depth > 0 && !new.is_empty() {
+            allowed.unrecorded.push((id.clone(), new));
+        }
+        drop(allowed);
+        if before != grants {
             self.family.granted.send_replace(());
         }
+    }
+
+    /// What was allowed to those who work for the root since this was asked last, by whom it was; the root has it on its record.
+    pub(crate) fn take_unrecorded_grants(&self) -> Vec<(SessionId, Vec<Grant>)> {
+        if self.depth == 0 { std::mem::take(&mut self.allowed().unrecorded) } else { Vec::new() }
+    }
+
+    fn allowed(&self) -> MutexGuard<'_, Allowed> {
+        self.family.allowed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hears whenever a person has allowed one of the family something: what another asks may be answered by that.
@@ -82,8 +104,7 @@ impl Kin {
 
     /// What a person has allowed the others.
     pub(crate) fn grants_of_others(&self, id: &SessionId) -> Vec<Grant> {
-        let all = self.family.grants.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().filter(|(of, _)| *of != id).flat_map(|(_, grants)| grants).cloned().collect()
+        self.allowed().grants.iter().filter(|(of, _)| *of != id).flat_map(|(_, grants)| grants).cloned().collect()
     }
 
     /// A place to work in, once one is free. A subagent that calls another gives its own to nobody, so only the first of a

@@ -242,6 +242,7 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, parent: &Origin) -> Vec<
                 decision: Decision::ApproveForSession | Decision::ApproveLasting(_),
                 by,
             } => Event::ApprovalGiven { subject: subject.clone(), decision: Decision::Approve, by: *by },
+            Event::GrantsShared { from, .. } => Event::GrantsShared { from: from.clone(), grants: Vec::new() },
             // A name that a person gave means one session. A subagent's is what it was called for.
             Event::TitleGiven { title, by: TitledBy::User } if !title.is_empty() && parent.call.is_none() => {
                 Event::TitleGiven { title: format!("{title} (fork)"), by: TitledBy::User }

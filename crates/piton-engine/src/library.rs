@@ -205,6 +205,9 @@ impl Engine {
             {
                 *decision = Decision::Approve;
             }
+            if let Event::GrantsShared { grants, .. } = &mut record.event {
+                grants.clear();
+            }
             // Nor does anything run here.
             if let Event::CallSettled { outcome, .. } = &mut record.event {
                 outcome.task = None;

@@ -2,10 +2,13 @@
 //! One in which nothing changed is removed when its subagent is over; any other is kept and named.
 //!
 //! ```text
-//!   worktrees/ses_…/tree    the checkout, on the branch piton/…
+//!   worktrees/ses_…/ses_…   the checkout, on the branch piton/…
 //!   worktrees/ses_…/private what a sandbox of git keeps
 //!   worktrees/ses_…/base    the commit it was made of, and the folder in it; written last, so that half a worktree is made anew
+//!   worktrees/.lock         who makes or removes one holds it: git takes another's half a worktree for a broken repository
 //! ```
+//!
+//! Git calls a worktree by its last name, so what a killed git has left of it in the repository is found, and known to be ours.
 
 use crate::settings::{SandboxSettings, Settings};
 use piton_core::ids::SessionId;
@@ -13,9 +16,11 @@ use piton_tools::private;
 use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams, output_within};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 /// Changed files that are named.
@@ -23,6 +28,13 @@ const NAMED: usize = 20;
 
 /// The longest that git may take: a checkout of a large repository on a slow disk.
 const GIT_TIME: Duration = Duration::from_secs(10 * 60);
+
+/// In the folder of one that is whole.
+const MARK: &str = "base";
+
+/// How often a worktree is tried to be made, and how long after a failure.
+const TRIES: u32 = 5;
+const TRY_AGAIN: Duration = Duration::from_millis(100);
 
 /// The worktree of a subagent, whether or not it is there.
 #[derive(Debug, Clone)]
@@ -54,9 +66,8 @@ impl Worktree {
         let branch = format!("piton/{}", name.strip_prefix("ses_").unwrap_or(name));
         let folder = data_dir.join("worktrees").join(name);
         let path = settings.env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
-        let confined = |sandbox: &SandboxSettings| {
-            sandbox.confinement(&folder.join("tree"), folder.join("private"), path, [], None)
-        };
+        let confined =
+            |sandbox: &SandboxSettings| sandbox.confinement(&folder.join(name), folder.join("private"), path, [], None);
         let confinement = settings.sandbox.as_ref().map_or(Confinement::Model, confined);
         let env = Arc::clone(&settings.env);
         Self { of: of.to_path_buf(), branch, env, confinement, folder }
@@ -72,7 +83,6 @@ impl Worktree {
         if self.base().is_some() {
             return self.open_again();
         }
-        let (tree, branch) = (self.tree(), &self.branch);
         let here = self.of.as_path();
         let prefix = self.git(here, &["rev-parse", "--show-prefix"]).map_err(|said| {
             format!("`isolation: worktree` needs a git repository, and {} is in none ({said})", here.display())
@@ -80,18 +90,50 @@ impl Worktree {
         let base = self.git(here, &["rev-parse", "--verify", "HEAD^{commit}"]).map_err(|said| {
             format!("`isolation: worktree` needs a commit, and this repository has none yet ({said})")
         })?;
-        // Of a process that was killed while it made it: nobody has worked in it.
-        self.remove();
-        private::make_folder(&self.folder).map_err(|error| format!("its worktree cannot be made: {error}"))?;
-        let path = tree.to_string_lossy();
         let failed = |said: String| format!("its worktree cannot be made: {said}");
-        // Nothing is checked out by that: what a checkout runs is for the sandbox.
-        self.git(here, &["worktree", "add", "--quiet", "--no-checkout", "-b", branch, &path, &base]).map_err(failed)?;
-        self.git_inside(&["reset", "--quiet", "--hard"]).map_err(failed)?;
+        let unmade = |error: io::Error| format!("its worktree cannot be made: {error}");
+        let _alone = self.alone().map_err(unmade)?;
+        let mut tries = 1;
+        loop {
+            // Of a process that was killed while it made it: nobody has worked in it.
+            if self.folder.exists() {
+                self.remove();
+            } else {
+                self.forget_unmarked();
+            }
+            private::make_folder(&self.folder).map_err(unmade)?;
+            match self.check_out(&base) {
+                Ok(()) => break,
+                // Its git may still be at work, or somebody's who makes one of their own.
+                Err(_) if tries < TRIES => {
+                    tries += 1;
+                    thread::sleep(TRY_AGAIN);
+                }
+                Err(said) => return Err(failed(said)),
+            }
+        }
         // Durable before anybody works in it: without it the worktree counts as never made.
-        private::write_durably(&self.folder.join("base"), format!("{base}\n{prefix}").as_bytes())
-            .map_err(|error| format!("its worktree cannot be made: {error}"))?;
-        Ok(tree.join(prefix))
+        private::write_durably(&self.mark(), format!("{base}\n{prefix}").as_bytes()).map_err(unmade)?;
+        Ok(self.tree().join(prefix))
+    }
+
+    fn check_out(&self, base: &str) -> Result<(), String> {
+        let (tree, branch) = (self.tree(), &self.branch);
+        let path = tree.to_string_lossy();
+        // Nothing is checked out by that: what a checkout runs is for the sandbox. `-B`, since the branch is there where a git that
+        // was killed has left a lock by which it cannot be deleted.
+        self.git(&self.of, &["worktree", "add", "--quiet", "--no-checkout", "-B", branch, &path, base])?;
+        self.git_inside(&["reset", "--quiet", "--hard"])?;
+        Ok(())
+    }
+
+    /// Until it is dropped no other Piton makes or removes a worktree.
+    fn alone(&self) -> io::Result<File> {
+        let all = self.folder.parent().unwrap_or(&self.folder);
+        private::make_folder(all)?;
+        let lock = File::options().create(true).append(true).open(all.join(".lock"))?;
+        lock.lock()?;
+        Ok(lock)
     }
 
     /// The folder to work in of one that was made before. Blocks its thread.
@@ -108,6 +150,11 @@ impl Worktree {
 
     /// Removes it where nothing was changed in it; otherwise answers what there is. Blocks its thread.
     pub(crate) fn close(&self) -> Option<Kept> {
+        if is_unmarked(&self.folder) {
+            // Whoever removed it was killed half-way; or made it, and nobody has worked in it.
+            self.remove_alone();
+            return None;
+        }
         let (base, _) = self.base()?;
         let tree = self.tree();
         let kept = |files| Some(Kept { path: tree.clone(), branch: self.branch.clone(), files });
@@ -125,28 +172,55 @@ impl Worktree {
         if !files.is_empty() || !is_at_base {
             return kept(files.into_iter().map(str::to_owned).collect());
         }
-        self.remove();
+        self.remove_alone();
         None
     }
 
-    /// Removes all of it.
+    fn remove_alone(&self) {
+        // Where there is no lock, git's own have to do.
+        let _alone = self.alone();
+        self.remove();
+    }
+
+    /// Removes all of it. Whatever kills this half-way leaves a folder without the mark, of which the rest is removed later.
     fn remove(&self) {
-        let tree = self.tree();
-        // Without the mark it is made anew, whatever of it is left.
-        let _ = fs::remove_file(self.folder.join("base"));
-        let _ = self.git(&self.of, &["worktree", "remove", "--force", "--force", &tree.to_string_lossy()]);
-        let _ = fs::remove_dir_all(&self.folder);
-        let _ = self.git(&self.of, &["worktree", "prune"]);
+        let _ = fs::remove_file(self.mark());
+        let _ = fs::remove_dir_all(self.tree());
+        self.forget_unmarked();
         let _ = self.git(&self.of, &["branch", "--quiet", "-D", &self.branch]);
+        // Last: where it is gone, the branch may be all that a person has kept of it.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+
+    /// Has the repository forget those of ours that are not whole, this one included: git says of half a worktree only that it is broken,
+    /// and goes by none of the others then.
+    fn forget_unmarked(&self) {
+        let Ok(common) = self.git(&self.of, &["rev-parse", "--git-common-dir"]) else { return };
+        let common = self.of.join(common);
+        // Nobody but us changes this branch now.
+        let _ = fs::remove_file(common.join(format!("refs/heads/{}.lock", self.branch)));
+        let known = common.join("worktrees");
+        for entry in fs::read_dir(&known).into_iter().flatten().flatten() {
+            let ours = self.folder.with_file_name(entry.file_name());
+            if is_unmarked(&ours) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        // As git does: only where it was the last.
+        let _ = fs::remove_dir(known);
+    }
+
+    fn mark(&self) -> PathBuf {
+        self.folder.join(MARK)
     }
 
     fn tree(&self) -> PathBuf {
-        self.folder.join("tree")
+        self.folder.join(self.folder.file_name().unwrap_or_default())
     }
 
     /// The commit that it was made of, and the folder in it that its caller works in.
     fn base(&self) -> Option<(String, String)> {
-        let text = fs::read_to_string(self.folder.join("base")).ok()?;
+        let text = fs::read_to_string(self.mark()).ok()?;
         let (base, prefix) = text.split_once('\n')?;
         Some((base.to_owned(), prefix.to_owned()))
     }
@@ -175,6 +249,11 @@ impl Worktree {
         let said = String::from_utf8_lossy(&output.stderr);
         Err(said.lines().next().unwrap_or("git failed").to_owned())
     }
+}
+
+/// Whether something of a worktree is there without the mark that it is whole.
+fn is_unmarked(folder: &Path) -> bool {
+    folder.exists() && matches!(folder.join(MARK).try_exists(), Ok(false))
 }
 
 impl Kept {

@@ -2,8 +2,13 @@
 //! mounted so that it cannot be changed; what was not is looked at when all of the command is dead. It is taken out of the
 //! workspace, kept beside the session's own folders, and told.
 //!
+//! What was mounted can have been replaced by a program outside, and been changed then (`replaced.rs`).
+//!
 //! Whatever lies there may be a link: nothing is followed, and what is moved is reached through its open folder.
 
+mod replaced;
+
+pub(crate) use self::replaced::Before;
 use crate::open::{names, open_as_named, open_below, plainly};
 use crate::owed::{self, Owed};
 use crate::plan::Plan;
@@ -22,8 +27,10 @@ use std::time::Duration;
 
 /// Moves out what has changed since `began`, when the command was started. Answers with what was done about it, a sentence each.
 /// Deep in a large workspace it does not look at everything, which [`finish`] makes up for.
-pub(crate) fn inspect(plan: &Plan, began: Mark) -> Vec<String> {
+pub(crate) fn inspect(plan: &Plan, began: Mark, before: &Before) -> Vec<String> {
     let Some(mut inspection) = Inspection::of(plan, &plan.reach().workspace, began) else { return Vec::new() };
+    inspection.replaced(before);
+    inspection.tell_replaced(before);
     for name in tables::PROTECTED.iter().chain(tables::PROTECTED_AT_TOP) {
         inspection.unless_unchanged(Path::new(name), BELIEVED);
     }
@@ -35,6 +42,7 @@ pub(crate) fn inspect(plan: &Plan, began: Mark) -> Vec<String> {
     let (mut said, mut moved) = (inspection.said, inspection.moved);
     // Of a linked worktree the git folder lies elsewhere, and can be written to as well.
     if let Some(mut common) = plan.common().and_then(|common| Inspection::of(plan, common, began)) {
+        common.replaced(before);
         common.git(Path::new(""));
         common.included();
         said.append(&mut common.said);
@@ -43,6 +51,17 @@ pub(crate) fn inspect(plan: &Plan, began: Mark) -> Vec<String> {
     said.extend(moved_meanwhile(plan, began, &moved));
     said.extend(owed::to_tell(plan.reach()));
     said
+}
+
+/// The same of what git goes by and was replaced, while the command still runs.
+pub(crate) fn inspect_replaced(plan: &Plan, began: Mark, before: &Before) -> Vec<String> {
+    let roots = [Some(plan.reach().workspace.as_path()), plan.common()];
+    let inspections = roots.into_iter().flatten().filter_map(|root| Inspection::of(plan, root, began));
+    let said = inspections.map(|mut inspection| {
+        inspection.replaced(before);
+        inspection.said
+    });
+    said.flatten().collect()
 }
 
 /// Looks at everything, within that time if it is told one, where the inspection of the command that began then could not. It makes
@@ -466,9 +485,12 @@ impl<'p> Inspection<'p> {
 
     /// Samples are never run.
     fn hooks(&mut self, folder: &Path) {
-        if self.is_unchanged(folder) {
-            return;
+        if !self.is_unchanged(folder) {
+            self.hooks_in(folder);
         }
+    }
+
+    fn hooks_in(&mut self, folder: &Path) {
         match self.look(folder) {
             None => {}
             Some((_, _, FileType::Directory)) if self.folder(folder).is_none() => {
@@ -508,11 +530,15 @@ impl<'p> Inspection<'p> {
 
     /// Of a configuration that was made while the command ran, what cannot run a program or lead elsewhere stays.
     fn config(&mut self, path: &Path) {
-        if self.look(path).is_none() || self.is_unchanged(path) {
-            return;
+        if self.look(path).is_some() && !self.is_unchanged(path) {
+            self.config_beside(path, "");
         }
+    }
+
+    /// The same where some of it was there before.
+    fn config_beside(&mut self, path: &Path, before: &str) {
         let text = self.text(path);
-        let harmless = harmless(&text);
+        let harmless = harmless_beside(&text, before);
         if !text.is_empty() && harmless == text {
             return;
         }
@@ -588,16 +614,18 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("color", &["ui"]),
 ];
 
-/// The lines that say nothing else. Only the plainest form of a line is taken: what git would read in another way is left out.
-fn harmless(text: &str) -> String {
+/// The lines that say nothing else, and those that stood in the same section before. Only the plainest form of a line is taken: what git
+/// would read in another way is left out.
+fn harmless_beside(text: &str, before: &str) -> String {
+    let known: HashSet<(&str, &str)> = in_sections(before).map(|(section, line)| (section, line.trim())).collect();
     let mut kept = String::new();
     let mut section: Option<String> = None;
-    for line in text.split_inclusive('\n') {
+    for (at, line) in in_sections(text) {
         let words = line.trim();
         let stays = if let Some(inner) = words.strip_prefix('[') {
             section = inner.strip_suffix(']').and_then(section_of);
-            section.is_some()
-        } else if words.is_empty() || words.starts_with(['#', ';']) {
+            section.is_some() || known.contains(&(at, words))
+        } else if known.contains(&(at, words)) || words.is_empty() || words.starts_with(['#', ';']) {
             true
         } else {
             section.as_deref().is_some_and(|section| is_harmless(section, words))
@@ -607,6 +635,17 @@ fn harmless(text: &str) -> String {
         }
     }
     kept
+}
+
+/// Its lines, each with the line that its section begins with.
+fn in_sections(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split_inclusive('\n').scan("", |section, line| {
+        let words = line.trim();
+        if words.starts_with('[') {
+            *section = words;
+        }
+        Some((*section, line))
+    })
 }
 
 fn section_of(inner: &str) -> Option<String> {
@@ -652,11 +691,11 @@ mod tests {
     #[test]
     fn of_a_configuration_only_plain_and_harmless_lines_stay() {
         let fresh = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n[user]\n\tname = A\n";
-        assert_eq!(harmless(fresh), fresh);
+        assert_eq!(harmless_beside(fresh, ""), fresh);
         let cloned = "[remote \"origin\"]\n\turl = https://me@example.org/a/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
                       [remote \"two\"]\n\turl = git@example.org:a/b.git\n[remote \"three\"]\n\turl = /srv/a.git\n\
                       [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[submodule \"m\"]\n\tactive = true\n";
-        assert_eq!(harmless(cloned), cloned);
+        assert_eq!(harmless_beside(cloned, ""), cloned);
         for evil in [
             "[core]\n\tfsmonitor = touch x\n",
             "[core] fsmonitor = touch x\n",
@@ -684,7 +723,7 @@ mod tests {
             "[gc]\n\trecentObjectsHook = path\n",
             "[color]\n\tpager = path\n",
         ] {
-            let kept = harmless(evil);
+            let kept = harmless_beside(evil, "");
             for word in [
                 "fsmonitor",
                 "HooksPath",

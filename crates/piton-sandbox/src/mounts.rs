@@ -71,8 +71,8 @@ pub(crate) fn enter(plan: &Plan) -> Result<(), MountError> {
         machine: mount_points().map_err(MountError::at(Path::new("/proc/self/mountinfo")))?,
         covers: Vec::new(),
     };
-    for mount in &plan.mounts {
-        builder.make(mount).map_err(MountError::at(&mount.at))?;
+    for (place, mount) in plan.mounts.iter().enumerate() {
+        builder.make(mount, &plan.mounts[..place]).map_err(MountError::at(&mount.at))?;
     }
     builder.pivot().map_err(MountError::at(Path::new("/")))
 }
@@ -89,11 +89,14 @@ struct Builder<'p> {
 }
 
 impl Builder<'_> {
-    fn make(&mut self, planned: &Mount) -> io::Result<()> {
+    fn make(&mut self, planned: &Mount, earlier: &[Mount]) -> io::Result<()> {
         if !is_plain(&planned.at) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a plain path"));
         }
         match &planned.source {
+            Source::Machine { from, write } if *from == planned.at && is_shown(from, earlier) => {
+                self.again(from, *write)
+            }
             Source::Machine { from, write } => self.machine(&planned.at, from, *write),
             Source::Cache { from } => self.cache(&planned.at, from),
             Source::Link(to) => {
@@ -108,8 +111,36 @@ impl Builder<'_> {
         }
     }
 
+    /// With other rights, what the sandbox shows at this path already. A program outside, git for one, may replace it meanwhile,
+    /// and then the new one counts; or remove it, and then it is as if it had never been there.
+    fn again(&self, at: &Path, write: bool) -> io::Result<()> {
+        /// More often nobody replaces it within a few microseconds.
+        const TRIES: u32 = 20;
+        // Of a mount that went with what was replaced, the kernel says that it is none.
+        let is_of_replaced =
+            |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput);
+        let mut tries = 1;
+        loop {
+            let destination = |is_folder| self.existing(at, is_folder);
+            match self.machine_at(at, (at, write), destination) {
+                Err(_) if open_as_named(at).is_err_and(|error| error == Errno::NOENT) => return Ok(()),
+                Err(error) if is_of_replaced(&error) && tries < TRIES => tries += 1,
+                other => return other,
+            }
+        }
+    }
+
     /// The same at another place of the tree. A machine's submounts come with it.
     fn machine(&self, at: &Path, from: &Path, write: bool) -> io::Result<()> {
+        self.machine_at(at, (from, write), |is_folder| self.destination(at, is_folder))
+    }
+
+    fn machine_at(
+        &self,
+        at: &Path,
+        (from, write): (&Path, bool),
+        destination: impl FnOnce(bool) -> io::Result<OwnedFd>,
+    ) -> io::Result<()> {
         let source = open_as_named(from)?;
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -117,8 +148,7 @@ impl Builder<'_> {
             | OpenTreeFlags::AT_RECURSIVE;
         let tree = open_tree(&source, "", flags)?;
         let is_folder = FileType::from_raw_mode(fstat(&source)?.st_mode) == FileType::Directory;
-        let destination = self.destination(at, is_folder)?;
-        self.put(&tree, &destination)?;
+        self.put(&tree, &destination(is_folder)?)?;
         restrict(&tree, write)?;
         // To ask the kernel for all there is takes longer than the mount.
         let has_submounts = self.machine.iter().any(|point| point != from && point.starts_with(from));
@@ -154,6 +184,14 @@ impl Builder<'_> {
     /// What a path of the sandbox is called before it is the root.
     fn outside(&self, at: &Path) -> PathBuf {
         self.root_path.join(at.strip_prefix("/").unwrap_or(at))
+    }
+
+    /// The place for a mount over what is there.
+    fn existing(&self, at: &Path, is_folder: bool) -> io::Result<OwnedFd> {
+        let kind = if is_folder { OFlags::DIRECTORY } else { OFlags::empty() };
+        let below = at.strip_prefix("/").unwrap_or(at);
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW | kind;
+        Ok(openat2(&self.root, below, flags, Mode::empty(), STRICT)?)
     }
 
     /// The place for a mount, made where the tree is ours.
@@ -300,6 +338,14 @@ impl Builder<'_> {
         mount_remount("/", MountFlags::BIND | MountFlags::RDONLY | PLAIN, "")?;
         Ok(())
     }
+}
+
+/// Whether what is at a path of the machine is at the same path of the sandbox, by the mounts so far.
+fn is_shown(path: &Path, earlier: &[Mount]) -> bool {
+    let above = earlier.iter().filter(|mount| path.starts_with(&mount.at) && path != mount.at);
+    // Of two at one path the later one lies above.
+    let nearest = above.max_by_key(|mount| mount.at.components().count());
+    nearest.is_some_and(|mount| matches!(&mount.source, Source::Machine { from, .. } if *from == mount.at))
 }
 
 /// Whether `pid_max` is a namespace's own: from Linux 6.14 on.

@@ -130,6 +130,24 @@ impl Plan {
         before.is_some_and(|before| !before.is_link || Identity::of(path) == Some(before))
     }
 
+    /// What is mounted so that a command cannot change it, where it could have made something: in the workspace, and in the git folder
+    /// outside of it.
+    pub(crate) fn protected(&self) -> impl Iterator<Item = &Path> {
+        let workspace = self.reach.workspace.as_path();
+        let roots = [Some(workspace), self.common.as_deref()];
+        let is_within = move |path: &Path| roots.iter().flatten().any(|root| path.starts_with(root) && path != *root);
+        self.mounts.iter().filter_map(move |mount| match &mount.source {
+            Source::Machine { from, write: false } if *from == mount.at && is_within(from) => Some(from.as_path()),
+            _ => None,
+        })
+    }
+
+    /// Whether something else is at a path than when the machine was looked at.
+    pub(crate) fn is_other(&self, path: &Path) -> bool {
+        let before = self.found.iter().find_map(|(found, identity)| identity.filter(|_| found == path));
+        before.is_some_and(|before| Identity::of(path) != Some(before))
+    }
+
     /// The folders that were searched, where all were.
     pub(crate) fn searched(&self) -> Option<&[u64]> {
         self.searched.as_deref()

@@ -3,7 +3,7 @@
 use crate::channel::{End, Order, Setup, receive, receive_with, send};
 use crate::error::SandboxError;
 use crate::home;
-use crate::inspect::{finish, finish_later, inspect};
+use crate::inspect::{Before, finish, finish_later, inspect, inspect_replaced};
 use crate::mount::Source;
 use crate::namespaces::{self, SharedNetwork};
 use crate::plan::Plan;
@@ -26,8 +26,8 @@ pub struct Sandbox {
     handle: OwnedFd,
     channel: UnixStream,
     plan: Plan,
-    /// When the command was started.
-    began: OnceLock<Mark>,
+    /// When the command was started, and what protected files said then.
+    began: OnceLock<(Mark, Before)>,
 }
 
 impl Sandbox {
@@ -83,7 +83,7 @@ impl Sandbox {
     /// where it gets one.
     pub fn start(&self, mut order: Order) -> io::Result<Option<OwnedFd>> {
         self.plan.reach().settle(&mut order.env);
-        let _ = self.began.set(search::now());
+        let _ = self.began.set((search::now(), Before::of(&self.plan)));
         if order.terminal && self.backend() == Backend::Landlock {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "there is no terminal where Landlock alone holds"));
         }
@@ -98,6 +98,12 @@ impl Sandbox {
         }
     }
 
+    /// Whether, after at most this long, [`Sandbox::ended`] has something to tell.
+    pub fn ends_within(&self, at_most: Duration) -> bool {
+        let timeout = Timespec::try_from(at_most).ok();
+        poll(&mut [PollFd::new(&self.channel, PollFlags::IN)], timeout.as_ref()).is_ok_and(|ready| ready > 0)
+    }
+
     /// Waits for how it ended; `None`: the sandbox ended first.
     pub fn ended(&self) -> io::Result<Option<End>> {
         receive(&self.channel)
@@ -107,19 +113,28 @@ impl Sandbox {
     /// called when nothing of the command lives. Answers with what was done, a sentence each.
     pub fn inspect(&self) -> Vec<String> {
         match (self.plan.reach().write, self.began.get()) {
-            (Write::Workspace, Some(began)) => inspect(&self.plan, *began),
+            (Write::Workspace, Some((began, before))) => inspect(&self.plan, *began, before),
+            (Write::Workspace, None) | (Write::Nothing, _) => Vec::new(),
+        }
+    }
+
+    /// The same, while the command runs, of what a program outside has replaced: with a file that is replaced the kernel takes the mount
+    /// away that kept it from changes.
+    pub fn inspect_replaced(&self) -> Vec<String> {
+        match (self.plan.reach().write, self.began.get()) {
+            (Write::Workspace, Some((began, before))) => inspect_replaced(&self.plan, *began, before),
             (Write::Workspace, None) | (Write::Nothing, _) => Vec::new(),
         }
     }
 
     /// Goes on, within that time, where the workspace was too large for [`Sandbox::inspect`] to look through all of it. Answers as that does.
     pub fn finish(&self, at_most: Duration) -> Vec<String> {
-        self.began.get().map_or_else(Vec::new, |began| finish(&self.plan, *began, Some(at_most)))
+        self.began.get().map_or_else(Vec::new, |(began, _)| finish(&self.plan, *began, Some(at_most)))
     }
 
     /// The same when nobody waits any more, as long as it takes: what is done is told when the session's next command has ended.
     pub fn finish_later(&self) {
-        if let Some(began) = self.began.get() {
+        if let Some((began, _)) = self.began.get() {
             finish_later(&self.plan, *began);
         }
     }

@@ -44,6 +44,7 @@ mod output;
 mod settle;
 mod spool;
 mod typing;
+mod unprotected;
 mod work;
 
 pub use crate::spawn::RunnerCommand;

@@ -829,3 +829,64 @@ async fn a_worktree_that_only_the_sandbox_shows_is_told_of() {
     let (_, text) = run(&mut place, &mut number, "git worktree remove ../x && git worktree add -q in/x").await;
     assert!(!text.contains("[sandbox: "), "{text}");
 }
+
+#[tokio::test]
+async fn what_a_program_outside_replaces_while_a_command_runs_is_not_the_commands_to_change() {
+    let mut place = Place::confined();
+    let workspace = place.cx.workspace.clone();
+    repository(&workspace);
+    place.put(".envrc", "mine");
+    let git = |workspace: &Path, words: &[&str]| {
+        assert!(
+            Command::new("git").args(words).current_dir(workspace).env("HOME", "/nowhere").status().unwrap().success()
+        );
+    };
+    git(&workspace, &["config", "core.sshCommand", "mine"]);
+    git(&workspace, &["config", "alias.mine", "!mine"]);
+    let evil = "touch begun; until [ -e go ]; do sleep 0.01; done; printf '[core]\\n\\tfsmonitor = evil\\n[alias]\\n\\tmine = !evil\\n' >> .git/config \
+                && echo evil > .git/hooks/pre-commit && echo evil >> .envrc && touch done; until [ -e over ]; do sleep 0.01; done";
+    let outside = std::thread::spawn(move || {
+        let at = |name: &str| workspace.join(name);
+        wait_until("it begins", || at("begun").exists());
+        git(&workspace, &["remote", "add", "origin", "https://example.org/x.git"]);
+        std::fs::rename(at(".git/hooks"), at("h")).unwrap();
+        std::fs::create_dir(at(".git/hooks")).unwrap();
+        std::fs::write(at(".envrc.new"), "mine, too").unwrap();
+        std::fs::rename(at(".envrc.new"), at(".envrc")).unwrap();
+        std::fs::write(at("go"), "").unwrap();
+        wait_until("it has written", || at("done").exists());
+        // While the command runs.
+        wait_until("the configuration is clean", || {
+            !std::fs::read_to_string(at(".git/config")).is_ok_and(|text| text.contains("evil"))
+        });
+        wait_until("the hook is gone", || !at(".git/hooks/pre-commit").exists());
+        std::fs::write(at("over"), "").unwrap();
+    });
+    let (status, text) = run(&mut place, &mut 0, evil).await;
+    outside.join().unwrap();
+    assert_eq!(status, Status::Ok, "{text}");
+    let config = String::from_utf8(place.content(".git/config")).unwrap();
+    for kept in ["url = https://example.org/x.git", "sshCommand = mine", "mine = !mine"] {
+        assert!(config.contains(kept), "{kept}: {config}");
+    }
+    for told in [".git/config was made or changed", "pre-commit was made or changed", ".envrc was replaced"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    // Who replaces something and nothing else happens to it hears nothing.
+    let quiet = std::thread::spawn({
+        let workspace = place.cx.workspace.clone();
+        move || {
+            wait_until("it begins", || workspace.join("begun2").exists());
+            git_config(&workspace);
+            std::fs::write(workspace.join("over2"), "").unwrap();
+        }
+    });
+    let (status, text) = run(&mut place, &mut 1, "touch begun2; until [ -e over2 ]; do sleep 0.01; done").await;
+    quiet.join().unwrap();
+    assert_eq!((status, text.contains("[sandbox: ")), (Status::Ok, false), "{text}");
+}
+
+fn git_config(workspace: &Path) {
+    let set = ["config", "branch.main.remote", "origin"];
+    assert!(Command::new("git").args(set).current_dir(workspace).env("HOME", "/nowhere").status().unwrap().success());
+}

@@ -47,6 +47,11 @@ impl<'s> Talk<'s> {
         self.lines().iter().filter(|line| line["type"] == kind).count()
     }
 
+    pub(crate) fn killed(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     pub(crate) fn end(&mut self) -> i32 {
         self.input = None;
         self.child.wait().unwrap().code().unwrap()

@@ -670,7 +670,7 @@ fn a_subagent_in_a_worktree_changes_none_of_its_callers_files_and_the_worktree_i
     assert_eq!(git(&stage, &["show", &format!("{branch}:a.txt")]), "two\n", "it could commit");
     let folder = std::path::PathBuf::from(outcome["metadata"]["worktree"]["path"].as_str().unwrap());
     assert!(
-        std::fs::read_to_string(folder.join("where")).unwrap().trim().ends_with(&format!("worktrees/{child}/tree"))
+        std::fs::read_to_string(folder.join("where")).unwrap().trim().ends_with(&format!("worktrees/{child}/{child}"))
     );
     // The caller's undo leaves it alone.
     drop(Ran::of(stage.piton(&["undo"])));
@@ -751,7 +751,10 @@ fn resumed_without_its_worktree(gone: impl Fn(&std::path::Path) -> &std::path::P
     git(&stage, &["commit", "-qm", "first"]);
     let mut child = stage.start(&["go"]);
     let worktrees = stage.home.path().join("data/worktrees");
-    let tree = || Some(std::fs::read_dir(&worktrees).ok()?.next()?.ok()?.path().join("tree"));
+    let tree = || {
+        let mut folders = std::fs::read_dir(&worktrees).ok()?.flatten().filter(|entry| entry.path().is_dir());
+        folders.next().map(|entry| entry.path().join(entry.file_name()))
+    };
     until("its command runs", || tree().is_some_and(|tree| tree.join("begun").exists()));
     let below = descendants(child.id());
     kill(child.id(), Signal::KILL);
@@ -1081,4 +1084,77 @@ fn the_servers_of_the_agent_that_runs_a_session_are_there_for_its_turns_and_gone
     assert!(stage.last_messages().last().unwrap().to_string().contains("You said x."));
     assert_eq!((begun(), talk.end()), (2, 0));
     until("nothing is left over", || !is_running());
+}
+
+#[test]
+fn an_always_of_a_subagent_holds_after_a_kill_until_it_is_revoked() {
+    let stage = Stage::new(json!([
+        task(&["alpha work"]),
+        bash("alpha work", "touch a.txt"),
+        bash("alpha work", "touch begun; until [ -e go ]; do sleep 0.02; done"),
+        bash("alpha work", "touch b.txt"),
+        {"of": "alpha work", "text": "a"},
+        {"text": "done"},
+        {"tools": [{"name": "bash", "args": {"command": "touch c.txt"}}]},
+        {"text": "done"},
+        {"tools": [{"name": "bash", "args": {"command": "touch d.txt"}}]},
+        {"text": "done"},
+    ]));
+    let mut talk = Talk::asking(&stage, &["--mode", "ask", "--sandbox", "off", "go"]);
+    until("it asks", || talk.count("wanted") == 1);
+    let first = talk.lines().into_iter().find(|line| line["type"] == "wanted").unwrap();
+    talk.say(json!({"do": "answer", "subject": first["subject"], "decision": "approve_for_session"}));
+    until("the next asks", || talk.count("wanted") == 2);
+    let second = talk.lines().into_iter().rfind(|line| line["type"] == "wanted").unwrap();
+    talk.say(json!({"do": "answer", "subject": second["subject"], "decision": "approve"}));
+    until("it is under way", || stage.workspace.has("begun"));
+    talk.killed();
+    stage.workspace.write("go", "");
+    let go_on = ["run", "--mode", "ask", "--sandbox", "off", "--format", "stream-json", "--model", "openai-chat/m"];
+    let run = |more: &[&str]| Ran::of(stage.piton(&[&go_on, more].concat()));
+    let ran = run(&["--continue"]).expect_code(0);
+    assert_eq!(ran.result()["result"], "done");
+    assert!(stage.workspace.has("b.txt"), "the subagent is not asked again");
+    assert_eq!(run(&["--continue", "more"]).expect_code(0).result()["result"], "done");
+    assert!(stage.workspace.has("c.txt"), "nor is its caller");
+    let listed = Ran::of(stage.piton(&["permission", "list"])).expect_code(0);
+    assert!(listed.stdout.contains("bash(touch"), "{}", listed.stdout);
+    let _ = Ran::of(stage.piton(&["permission", "revoke"])).expect_code(0);
+    let _ = run(&["--continue", "more"]).expect_code(3);
+    assert!(!stage.workspace.has("d.txt"));
+}
+
+#[test]
+fn a_worktree_that_was_being_made_or_removed_when_piton_was_killed_is_removed_in_the_end() {
+    for words in ["worktree add", "branch --quiet"] {
+        let stage = Stage::new(json!([
+            in_worktree("only look"), {"of": "only look", "text": "I looked."}, {"text": "over", "repeat": true},
+        ]))
+        .with_files([("a.txt", "one\n")]);
+        git(&stage, &["init", "-q", "-b", "main"]);
+        git(&stage, &["add", "a.txt"]);
+        git(&stage, &["commit", "-qm", "first"]);
+        // The first time that git is asked this, it kills who asks, and leaves half a worktree, which stops git from then on.
+        let bin = stage.home.path().join("bin");
+        let killer = format!(
+            "#!/bin/sh\ncase \"$*\" in *'{words}'*) if mkdir '{0}/killed' 2>/dev/null; then\n\
+             for word; do case $word in */worktrees/*) mkdir -p .git/worktrees/$(basename $word)\n\
+             : > .git/worktrees/$(basename $word)/commondir; echo ../../HEAD > .git/worktrees/$(basename $word)/HEAD;; esac; done\n\
+             kill -9 $PPID; exit 1; fi;; esac\nexec /usr/bin/git \"$@\"\n",
+            bin.display()
+        );
+        stage.home.write("bin/git", killer);
+        std::fs::set_permissions(bin.join("git"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let mut killed = stage.run_command(&["go"]);
+        let killed = killed.env("PATH", &path).output().unwrap();
+        assert_eq!(killed.status.code(), None, "it was killed at {words}");
+        let entries = || std::fs::read_dir(stage.home.path().join("data/worktrees")).unwrap().flatten();
+        let worktrees = || entries().filter(|entry| entry.path().is_dir()).count();
+        assert_eq!(worktrees(), 1);
+        let ran = stage.run(&["--continue"]).expect_code(0);
+        assert!(!ran.outcomes()[0]["text"].as_str().unwrap().contains("worktree"));
+        assert_eq!((worktrees(), git(&stage, &["branch", "--format=%(refname:short)"]).as_str()), (0, "main\n"));
+        assert_eq!(git(&stage, &["worktree", "list"]).lines().count(), 1);
+    }
 }

@@ -43,6 +43,7 @@ impl Event {
             | Self::DeadlinePassed {}
             | Self::CancelRequested { by: Canceller::User }
             | Self::GrantsRevoked { tools: _ }
+            | Self::GrantsShared { from: _, grants: _ }
             | Self::MessageUnqueued { message: _ }
             | Self::MessageMoved { message: _, before: _ }
             | Self::Delegated { call: _, child: _, agent: _ }
@@ -71,9 +72,8 @@ impl Event {
             Self::MessageFinished { .. }
             | Self::ModelFailed { .. }
             | Self::ModelSwitched { .. }
-            | Self::MessageCut { .. } => {
-                self.each_text_of_model(see);
-            }
+            | Self::MessageCut { .. }
+            | Self::CompactionFinished { .. } => self.each_text_of_model(see),
             Self::CallRequested { .. }
             | Self::ApprovalAsked { .. }
             | Self::ApprovalGiven { .. }
@@ -82,22 +82,6 @@ impl Event {
                 self.each_text_of_call(see);
             }
             Self::CompactionStarted { trigger: _, focus, lost: _ } => each(focus, World, see),
-            Self::CompactionFinished {
-                trigger,
-                upto_seq: _,
-                summary,
-                tokens_before: _,
-                tokens_after: _,
-                note,
-                asked: _,
-            } => {
-                let voice = match trigger {
-                    Trigger::Ordinary | Trigger::Forced | Trigger::Asked => Model,
-                    Trigger::Edited => World,
-                };
-                see(voice, None, summary);
-                each(note, World, see);
-            }
             Self::CompactionFailed { trigger: _, why: _, error, asked: _ } => see(World, None, error),
         }
     }
@@ -129,6 +113,22 @@ impl Event {
 
     fn each_text_of_model(&mut self, see: &mut See<'_>) {
         match self {
+            Self::CompactionFinished {
+                trigger,
+                upto_seq: _,
+                summary,
+                tokens_before: _,
+                tokens_after: _,
+                note,
+                asked: _,
+            } => {
+                let voice = match trigger {
+                    Trigger::Ordinary | Trigger::Forced | Trigger::Asked => Model,
+                    Trigger::Edited => World,
+                };
+                see(voice, None, summary);
+                each(note, World, see);
+            }
             Self::MessageFinished {
                 step: _,
                 attempt: _,

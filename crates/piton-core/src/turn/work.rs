@@ -1033,6 +1033,21 @@ impl Work {
         }
     }
 
+    /// Another process has the session.
+    fn opened(&mut self, epoch: u64, boot_id: Option<&str>) {
+        // Its hooks hear that the session is opened again.
+        (self.epoch, self.untold) = (epoch, None);
+        // What was allowed in a subagent is on its caller's record, where it can be revoked.
+        if self.parent.as_ref().is_some_and(|parent| parent.call.is_some()) {
+            self.grants.clear();
+        }
+        if boot_id.is_none() || self.boot_id.as_deref() != boot_id {
+            (self.boot_epoch, self.boot_id) = (epoch, boot_id.map(str::to_owned));
+            self.tasks.machine_was_restarted();
+        }
+        self.turn.clock.stop();
+    }
+
     /// Keeps track of what holds wherever the head is: what was taken back, how the session is called and where it works.
     pub(super) fn remember(&mut self, record: &Record) {
         self.keep_account(&record.event);
@@ -1065,19 +1080,12 @@ impl Work {
             Event::GrantsRevoked { tools } => {
                 self.grants.retain(|grant| !tools.is_empty() && !tools.iter().any(|name| grant.rule.is_called(name)));
             }
+            Event::GrantsShared { grants, .. } => self.grants.extend(grants.iter().cloned()),
             Event::SettingsChanged { changed, .. } => self.configured.change(changed),
             Event::WorkspaceMoved { workspace } => {
                 (self.workspace, self.is_new_here) = (workspace.clone(), true);
             }
-            // Its hooks hear that the session is opened again.
-            Event::WriterOpened { epoch, boot_id, .. } => {
-                (self.epoch, self.untold) = (*epoch, None);
-                if boot_id.is_none() || self.boot_id != *boot_id {
-                    (self.boot_epoch, self.boot_id) = (*epoch, boot_id.clone());
-                    self.tasks.machine_was_restarted();
-                }
-                self.turn.clock.stop();
-            }
+            Event::WriterOpened { epoch, boot_id, .. } => self.opened(*epoch, boot_id.as_deref()),
             // Whether a rewind came to its end is not known; to do it again later could take back what came after it.
             Event::EventLost {} => self.rewinding = None,
             // Nor where more was said or run since.

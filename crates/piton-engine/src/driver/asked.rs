@@ -85,6 +85,8 @@ impl Driver {
                 self.askers.tell_when_durable(asker, Reply::Renamed { seq: self.recorder.last_seq() });
             }
             Request::Revoke { tools } => {
+                // Before it, so that this revokes them, too.
+                self.record_shared_grants();
                 self.services.tree.nursery.ask_all(&Request::Revoke { tools: tools.clone() });
                 self.record(Event::GrantsRevoked { tools });
                 self.askers.tell_when_durable(asker, Reply::Revoked { seq: self.recorder.last_seq() });

@@ -44,7 +44,7 @@ impl Summary {
             Event::TaskEnded { outcome, .. } => {
                 return outcome.delegated.iter().for_each(|delegated| self.pay_child(delegated));
             }
-            Event::GrantsRevoked { .. } => return,
+            Event::GrantsRevoked { .. } | Event::GrantsShared { .. } => return,
             Event::SettingsChanged { changed, .. } => return self.model = changed.model.clone().or(self.model.take()),
             Event::TitleGiven { title, by } => return self.titled(title, by, prompt),
             Event::WorkspaceMoved { workspace } => self.workspace.clone_from(workspace),

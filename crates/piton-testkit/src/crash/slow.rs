@@ -62,7 +62,7 @@ pub struct Tally {
 }
 
 const PROMPT: &str = "do it";
-/// Subagents of a tree, and the commands of each.
+/// Subagents of a tree that have commands, and how many each; one more only looks.
 const PARTS: usize = 3;
 const COMMANDS: usize = 8;
 /// Retries that nobody has to wait for.
@@ -89,13 +89,16 @@ pub fn run(program: &Program, seed: u64) -> Tally {
     tally
 }
 
-/// A session whose three subagents have eight commands each, killed once when so many of these have begun.
+/// A session whose three subagents have eight commands each, killed once when so many of these have begun. The last of them works
+/// in a worktree of its own, and so does a fourth one, which only looks.
 pub fn run_tree(program: &Program, seed: u64) -> Tally {
     const VICTIMS: [Victim; 3] = [Victim::Piton, Victim::Both, Victim::Everything];
     let mut dice = fastrand::Rng::with_seed(seed);
     let home = TempWorkspace::with([("config.toml", CONFIG)]);
     let script = tree_script(&mut dice);
     let scene = Scene::new(program, home, script, &mut dice);
+    scene.git(&["init", "-q", "-b", "main"]);
+    scene.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
     let mut tally = scene.play(1, || {
         let victim = VICTIMS[dice.usize(..VICTIMS.len())];
         let lines = dice.usize(0..PARTS * COMMANDS);
@@ -144,8 +147,7 @@ impl Scene<'_> {
 
     fn ends_before(&self, piton: &mut Child, moment: &Moment) -> bool {
         let began = Instant::now();
-        let has_begun =
-            || self.workspace.has("ledger") && self.workspace.read("ledger").lines().count() >= moment.lines;
+        let has_begun = || self.ledger().lines().count() >= moment.lines;
         while moment.lines > 0 && !has_begun() && began.elapsed() < PATIENCE {
             if ends_within(piton, Duration::from_millis(2)) {
                 return true;
@@ -159,14 +161,17 @@ impl Scene<'_> {
 fn tree_script(dice: &mut fastrand::Rng) -> Value {
     let usage = json!({"input": 100, "output": 10});
     let call = |part: usize| {
-        let args = json!({"description": format!("part {part}"), "prompt": format!("do part {part}"), "subagent_type": "general"});
+        let mut args = json!({"description": format!("part {part}"), "prompt": format!("do part {part}"), "subagent_type": "general"});
+        if part + 1 >= PARTS {
+            args["isolation"] = json!("worktree");
+        }
         json!({"name": "task", "id": format!("call_part{part}"), "args": args})
     };
-    let calls: Vec<Value> = (0..PARTS).map(call).collect();
+    let calls: Vec<Value> = (0..=PARTS).map(call).collect();
     let mut answers = vec![json!({"tools": calls, "usage": usage}), json!({"text": "all done", "usage": usage})];
-    for part in 0..PARTS {
+    for part in 0..=PARTS {
         let of = format!("do part {part}");
-        for step in 0..COMMANDS {
+        for step in 0..if part < PARTS { COMMANDS } else { 0 } {
             let (line, ms) = (format!("L{part}_{step}"), dice.u32(0..80));
             let command = format!("echo {line} >> ledger; sleep 0.{ms:03}; echo out {line}");
             let call = json!({"name": "bash", "id": format!("call_{line}"), "args": {"command": command}});
@@ -249,6 +254,28 @@ impl<'s> Scene<'s> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
+    /// What git answers in the workspace.
+    #[expect(clippy::disallowed_methods, reason = "the harness runs it")]
+    fn git(&self, words: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(words);
+        let output = git.current_dir(self.workspace.path()).env("HOME", self.home.path()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// What commands have left, in the workspace and in worktrees of it.
+    fn ledger(&self) -> String {
+        let worktrees =
+            self.worktrees().into_iter().map(|worktree| worktree.join(worktree.file_name().unwrap_or_default()));
+        let folders = std::iter::once(self.workspace.path()).chain(worktrees);
+        folders.filter_map(|folder| std::fs::read_to_string(folder.join("ledger")).ok()).collect()
+    }
+
+    fn worktrees(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.home.path().join("data/worktrees")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+    }
+
     fn hit(&self, piton: &Child, victim: Victim) {
         let below = descendants(piton.id());
         // The first process of a sandbox is the kernel's to end, with its runner.
@@ -273,7 +300,9 @@ impl<'s> Scene<'s> {
             let id = SessionId(entry.file_name().to_string_lossy().into_owned());
             SessionDir::new(&self.sessions, &id)
         });
-        dirs.filter_map(|dir| Some((dir.clone(), sqlite::read_session(&dir).ok()?))).collect()
+        // What never came to be is swept away later.
+        let sessions = dirs.filter_map(|dir| Some((dir.clone(), sqlite::read_session(&dir).ok()?)));
+        sessions.filter(|(_, records)| !records.is_empty()).collect()
     }
 
     /// The session that a person began, once the task is on record.
@@ -335,7 +364,7 @@ impl<'s> Scene<'s> {
             commands += calls(&records).iter().filter(|(name, ..)| name == "bash").count();
             journals.push(records);
         }
-        if (journals.len(), commands) != (1 + PARTS, PARTS * COMMANDS) {
+        if (journals.len(), commands) != (2 + PARTS, PARTS * COMMANDS) {
             tally.violations.push(format!("I4: {} sessions with {commands} commands", journals.len()));
         }
         for (part, (name, input, outcomes)) in calls(&root).into_iter().enumerate() {
@@ -343,6 +372,14 @@ impl<'s> Scene<'s> {
             if !matches!(&outcomes[..], [outcome] if outcome.status == Status::Ok && is_told(outcome)) {
                 tally.violations.push(format!("I3: {name} {input} came to {outcomes:?}"));
             }
+        }
+        // The worktree in which something was changed is kept, and of the other nothing is left.
+        let (branches, listed) = (self.git(&["branch", "--list", "piton/*"]), self.git(&["worktree", "list"]));
+        let left = (self.worktrees().len(), branches.lines().count(), listed.lines().count());
+        // A git that was killed leaves its lock, by which no branch can be deleted until a person removes it.
+        let is_locked = self.workspace.has(".git/packed-refs.lock");
+        if left != (1, 1, 2) && !(is_locked && left == (1, 2, 2)) {
+            tally.violations.push(format!("I8: worktrees, branches and checkouts left: {left:?}"));
         }
         bill(&journals, &root, tally);
         journals.retain(|records| *records != root);
@@ -352,7 +389,7 @@ impl<'s> Scene<'s> {
 
     /// Each call has one outcome, and it is true.
     fn calls(&self, sessions: &[Vec<Record>], tally: &mut Tally) {
-        let ledger = if self.workspace.has("ledger") { self.workspace.read("ledger") } else { String::new() };
+        let ledger = self.ledger();
         let mut lines: HashMap<String, usize> = HashMap::new();
         ledger.lines().for_each(|line| *lines.entry(line.to_owned()).or_default() += 1);
         let all_were_hit = tally.kills.contains(&Victim::Everything);

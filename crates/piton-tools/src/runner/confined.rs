@@ -1,6 +1,7 @@
 //! A command in a sandbox, from the side of whoever waits for it.
 
 use super::processes::{descendants, kill};
+use super::unprotected;
 use crate::limits::SWEEP_TIME;
 use crate::network;
 use crate::spawn::{Confinement, Env, Group, OF_SANDBOX, Spawn, Streams};
@@ -150,12 +151,16 @@ pub(super) fn confine(plan: &OsStr, argv: &[OsString], env: &Env) -> i32 {
         let sandbox = prepare(plan, None, env, || Ok((Stdio::inherit(), Stdio::inherit())))?;
         let cwd = std::fs::canonicalize(".").map_err(SandboxError::First)?;
         start_confined(&sandbox, Order { input, ..order(argv.to_vec(), env, &cwd) })?;
+        let say = |said: String| complain(&format!("{OF_SANDBOX}{said}"));
+        while !sandbox.ends_within(unprotected::LOOK_EVERY) {
+            sandbox.inspect_replaced().into_iter().for_each(say);
+        }
         let ended = sandbox.ended().map_err(SandboxError::First)?;
         sandbox.kill();
         sandbox.wait_for_death(SWEEP_TIME);
         end_what_is_left();
         let undone = sandbox.inspect().into_iter().chain(sandbox.finish(SEARCH_TIME));
-        undone.for_each(|said| complain(&format!("{OF_SANDBOX}{said}")));
+        undone.for_each(say);
         Ok(ended.map(|end| end.how))
     };
     match run() {

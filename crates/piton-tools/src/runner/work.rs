@@ -15,6 +15,7 @@ use super::files::{CallFiles, Durably, HeldClaim, ReadyClaim};
 use super::processes::{MARK, Process, descendants, kill, mark, this_process};
 use super::spool::Spool;
 use super::typing::Typing;
+use super::unprotected::Unprotected;
 use super::{RunSpec, confined};
 use crate::executor::{CommandEnd, ExitRecord};
 use crate::limits::{CANCEL_GRACE, DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
@@ -231,7 +232,8 @@ fn run<'s>(
     };
     watch.drain();
     watch.collect_dead();
-    let undone = watch.shell.inspect();
+    let mut undone = watch.unprotected.as_mut().map(Unprotected::take_said).unwrap_or_default();
+    undone.extend(watch.shell.inspect());
     let abandoned = watch.is_abandoned.then(|| "its session was not open any more: nobody looked after it".to_owned());
     let spooled = watch.spool.finish();
     let ended = &watch.ended;
@@ -458,6 +460,8 @@ struct Watch<'r> {
     is_abandoned: bool,
     /// Its terminal, where it has one. Held as long as it runs: with the last of it, whoever has it for a terminal is hung up.
     terminal: Option<(OwnedFd, Typing)>,
+    /// Watches over its sandbox, where it has one.
+    unprotected: Option<Unprotected>,
     spool: Spool,
     buffer: Vec<u8>,
 }
@@ -490,6 +494,10 @@ impl<'r> Watch<'r> {
             (terminal, typing)
         });
         let buffer = vec![0; BUFFER_BYTES];
+        let unprotected = match &shell {
+            Shell::Confined(_) => Some(Unprotected::watch()),
+            Shell::Ours { .. } => None,
+        };
         Ok(Self {
             shell,
             ended: None,
@@ -499,6 +507,7 @@ impl<'r> Watch<'r> {
             attended: None,
             is_abandoned: false,
             terminal,
+            unprotected,
             spool,
             buffer,
         })
@@ -511,8 +520,12 @@ impl<'r> Watch<'r> {
             let next = if self.attended.is_some() { deadline.min(look_at) } else { deadline };
             let end_of_input = self.terminal.as_ref().and_then(|(_, typing)| typing.ends_at());
             let next = end_of_input.map_or(next, |at| at.min(next));
+            let next = self.unprotected.as_ref().map(Unprotected::look_at).map_or(next, |at| at.min(next));
             self.wait(self.spool.next_sync().map_or(next, |sync| sync.min(next)));
             self.spool.sync_if_due();
+            if let (Some(unprotected), Shell::Confined(sandbox)) = (&mut self.unprotected, &self.shell) {
+                unprotected.look_if_due(sandbox);
+            }
             self.collect_dead();
             let now = Instant::now();
             if let Some(attended) = self.attended.as_mut().filter(|_| now >= look_at) {
@@ -585,7 +598,7 @@ impl<'r> Watch<'r> {
     fn collect_dead(&mut self) -> bool {
         if self.ended.is_none()
             && let Shell::Confined(sandbox) = &self.shell
-            && is_readable(&**sandbox, Duration::ZERO)
+            && sandbox.ends_within(Duration::ZERO)
         {
             self.ended = Some(sandbox.ended().ok().flatten().map_or(HowEnded::Lost, HowEnded::Told));
         }
@@ -702,9 +715,4 @@ impl<'r> Watch<'r> {
         }
         u32::try_from(killed.len()).unwrap_or(u32::MAX)
     }
-}
-
-fn is_readable(source: &impl AsFd, within: Duration) -> bool {
-    let within = Timespec::try_from(within).ok();
-    poll(&mut [PollFd::new(source, PollFlags::IN)], within.as_ref()).is_ok_and(|ready| ready > 0)
 }

@@ -34,6 +34,7 @@ fn entry(record: &Record, reach: &Reach) -> Option<Value> {
         Event::ApprovalGiven { subject, decision, by } => json!({"answered": subject, "decision": decision, "by": by}),
         Event::ApprovalVoided { subject, why } => json!({"voided": subject, "why": why}),
         Event::GrantsRevoked { .. } => json!({"revoked": record.event}),
+        Event::GrantsShared { from, grants } => json!({"shared": grants, "from": from}),
         _ => return None,
     };
     let mut entry = json!({"seq": record.seq, "at_ms": record.at_ms});
@@ -62,6 +63,10 @@ fn in_words(record: &Record) -> String {
         }
         Event::ApprovalVoided { subject, why } => {
             format!("{place}the answer to {} does not hold: {}\n", name(subject), print::clean(why))
+        }
+        Event::GrantsShared { from, grants } => {
+            let rules: Vec<String> = grants.iter().map(|grant| print::clean(&grant.rule.to_string())).collect();
+            format!("{place}allowed in the subagent {from}: {}\n", rules.join(", "))
         }
         _ => format!("{place}what was allowed was taken back\n"),
     }

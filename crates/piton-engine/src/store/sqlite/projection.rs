@@ -57,7 +57,7 @@ pub(super) fn apply(conn: &Connection, asked: &mut AskedModel, record: &Record) 
         Event::TaskEnded { outcome, .. } => {
             return outcome.delegated.as_deref().map_or(Ok(()), |delegated| writer.delegated(delegated));
         }
-        Event::GrantsRevoked { .. } => return Ok(()),
+        Event::GrantsRevoked { .. } | Event::GrantsShared { .. } => return Ok(()),
         Event::SettingsChanged { changed, .. } => {
             return changed.model.iter().try_for_each(|models| writer.run("UPDATE session SET model = ?", [models]));
         }
