@@ -15,7 +15,7 @@ type Check = fn() -> anyhow::Result<()>;
 const CHECKS: &[(&str, Check)] = &[
     ("the code is formatted", || cargo(&["fmt", "--all", "--check"])),
     ("the house rules", tidy::tidy),
-    ("docs/events.md is what the code says", events::check),
+    ("docs/events.md is what the code says, docs/control.md has every verb", events::check),
     ("the lints", || cargo(CLIPPY)),
     // The tests start the real binary.
     ("what the tests need of the system", needs),

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 
 /// Where it is published.
 const FILE: &str = "docs/events.md";
+/// Where what a client can ask for is described.
+const VERBS: &str = "docs/control.md";
 /// The sources in which the types are looked for, in this order.
 const SOURCES: &[&str] = &[
     "event",
@@ -96,6 +98,26 @@ pub(crate) fn write() -> anyhow::Result<()> {
 pub(crate) fn check() -> anyhow::Result<()> {
     let published = std::fs::read_to_string(FILE).unwrap_or_default();
     ensure!(published == page()?, "{FILE} is not what the code says; make it with cargo xtask schema");
+    verbs()
+}
+
+/// Whether what a client can ask for is described, all of it.
+fn verbs() -> anyhow::Result<()> {
+    let described = std::fs::read_to_string(VERBS)?;
+    let types = types_of(&std::fs::read_to_string("crates/piton-core/src/client.rs")?);
+    for name in ["Request", "Line"] {
+        let Some(Shape::Enum(variants)) = types.iter().find(|known| known.name == name).map(|known| &known.shape)
+        else {
+            anyhow::bail!("piton_core::client::{name} is no enum")
+        };
+        // A request to a subagent is that request, with its session.
+        for verb in variants.iter().map(|variant| lower(&variant.name, '_')).filter(|verb| verb != "subagent") {
+            ensure!(
+                described.contains(&format!("{{\"do\":\"{verb}\"")),
+                "{VERBS} does not describe the request `{verb}`"
+            );
+        }
+    }
     Ok(())
 }
 

@@ -2,12 +2,12 @@
 
 use crate::failure::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use piton_core::permission::{Action, PermissionMode, Rule};
 use piton_core::policy::SandboxMode;
 use piton_engine::config::layers::{Flag, Value};
 use piton_engine::config::trust::RunTrust;
-use piton_engine::config::{BackendChoice, is_preset_file, preset};
+use piton_engine::config::{BackendChoice, LimitsTable, TableFlag, is_preset_file, preset};
 use piton_http::egress::{HostError, HostRule};
 use piton_models::effort::Effort;
 use piton_models::options::Options;
@@ -317,21 +317,8 @@ pub(crate) struct SettingFlags {
     /// Ignore instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md)
     #[arg(long)]
     pub(crate) no_instructions: bool,
-    /// Stop after this many model replies; the last one is a summary without tool calls
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
-    pub(crate) max_steps: Option<u32>,
-    /// Token budget, input plus output; Piton makes no model call that could exceed it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
-    pub(crate) max_tokens: Option<u64>,
-    /// Budget in US dollars; Piton makes no model call that could exceed it (needs a model with a known price)
-    #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
-    pub(crate) max_cost: Option<f64>,
-    /// Budget of the whole session in US dollars, over all turns, including earlier runs
-    #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
-    pub(crate) max_session_cost: Option<f64>,
-    /// Stop after working on the turn for this many seconds; time between a crash and a resume does not count
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = LIMITS)]
-    pub(crate) max_time: Option<u64>,
+    #[command(flatten)]
+    limits: LimitFlags,
     /// Require this command to pass before the turn ends; a failure goes back to the model, up to 3 times (repeatable)
     #[arg(long, value_name = "COMMAND", help_heading = LIMITS)]
     pub(crate) check: Vec<String>,
@@ -385,6 +372,39 @@ impl FromArgMatches for RuleFlags {
     }
 }
 
+/// The limits of the command line. Which there are, their table in the configuration says.
+#[derive(Debug, Clone, Default)]
+struct LimitFlags(Vec<Flag>);
+
+impl Args for LimitFlags {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        LimitsTable::flags().fold(command, |command, TableFlag { flag, value, about, read, .. }| {
+            let name = flag.trim_start_matches('-');
+            let about = about.trim().trim_end_matches('.');
+            command.arg(Arg::new(name).long(name).value_name(value).help(about).help_heading(LIMITS).value_parser(read))
+        })
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for LimitFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> clap::error::Result<Self> {
+        let said = LimitsTable::flags().filter_map(|TableFlag { flag, key, .. }| {
+            let value = matches.get_one::<Value>(flag.trim_start_matches('-'))?.clone();
+            Some(Flag::Key { flag, key, value })
+        });
+        Ok(Self(said.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> clap::error::Result<()> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 impl SettingFlags {
     /// What they set, in the order in which they win.
     pub(crate) fn layers(&self) -> Vec<Flag> {
@@ -406,14 +426,9 @@ impl SettingFlags {
             self.preset.as_deref().map(|name| key("--preset", &["preset"], Value::from(name))),
             self.sandbox.as_deref().map(|mode| key("--sandbox", &["sandbox", "mode"], Value::from(mode))),
             self.no_instructions.then(|| key("--no-instructions", &["context", "instructions"], Value::from(false))),
-            self.max_steps.map(|most| key("--max-steps", &["limits", "max_steps"], number(most.into()))),
-            self.max_tokens.map(|most| key("--max-tokens", &["limits", "max_tokens"], number(most))),
-            self.max_cost.map(|usd| key("--max-cost", &["limits", "max_cost"], Value::from(usd))),
-            self.max_session_cost
-                .map(|usd| key("--max-session-cost", &["limits", "max_session_cost"], Value::from(usd))),
-            self.max_time.map(|seconds| key("--max-time", &["limits", "max_time"], number(seconds))),
         ];
         flags.extend(keys.into_iter().flatten());
+        flags.extend(self.limits.0.iter().cloned());
         flags.extend(self.net.iter().map(item("--net", &["sandbox", "net"])));
         flags.extend(self.check.iter().map(item("--check", &["check", "commands"])));
         flags
@@ -435,11 +450,6 @@ fn temperature(text: &str) -> Result<f64, String> {
         (None, Some(temperature)) => Ok(temperature),
         _ => Err("it must be a number from 0 to 2".to_owned()),
     }
-}
-
-fn dollars(text: &str) -> Result<f64, String> {
-    let usd = text.parse::<f64>().ok().filter(|usd| (0.000_001..=1e9).contains(usd));
-    usd.ok_or_else(|| "it must be a number of US dollars from 0.000001 to 1000000000".to_owned())
 }
 
 fn open_host(text: &str) -> Result<String, HostError> {

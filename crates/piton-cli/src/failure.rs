@@ -222,7 +222,7 @@ impl Known for EngineError {
             Self::Compact(error) => error.advice(),
             Self::Shell(_) => Advice::none(FailureKind::User),
             // Of this version's own making, or of a later one's.
-            Self::Unknown(_) | _ => Advice::none(FailureKind::Internal),
+            _ => Advice::none(FailureKind::Internal),
         }
     }
 }

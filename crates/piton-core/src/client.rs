@@ -36,10 +36,9 @@ pub const STRUCTURED: &str = "structured";
 /// The version of this vocabulary. It increases when an older client could misread a newer writer.
 pub const PROTOCOL: u32 = 2;
 
-/// What a client asks for.
+/// What a client asks for. The driver answers each: one without its arm there does not compile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Request {
     /// Send a prompt. Answered when it is durable and, if requested, again when its turn is over.
     Prompt(Prompt),

@@ -56,3 +56,28 @@ pub enum Why {
     /// The model call failed; the detail is the provider's message, in the preset's words.
     ModelError,
 }
+
+impl Why {
+    /// The key of `[limits]` in the configuration that raises it, if it is a limit.
+    pub fn limit(self) -> Option<&'static str> {
+        match self {
+            Self::Steps => Some("max_steps"),
+            Self::Replies => Some("max_replies"),
+            Self::Tokens => Some("max_tokens"),
+            Self::Cost => Some("max_cost"),
+            Self::SessionCost => Some("max_session_cost"),
+            Self::Time => Some("max_time"),
+            Self::NoPrice | Self::OutputLimit | Self::NothingToSumUp | Self::ModelError => None,
+        }
+    }
+
+    /// How a turn ends that may not go on for this reason.
+    pub fn end(self) -> TurnEnd {
+        match self {
+            Self::Steps | Self::Replies => TurnEnd::MaxSteps,
+            Self::Tokens | Self::Cost | Self::SessionCost | Self::NoPrice | Self::Time => TurnEnd::Budget,
+            Self::OutputLimit | Self::NothingToSumUp => TurnEnd::ContextLimit,
+            Self::ModelError => TurnEnd::ApiError,
+        }
+    }
+}

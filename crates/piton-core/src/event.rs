@@ -636,6 +636,22 @@ pub enum GivenKind {
     EntriesChanged,
 }
 
+impl GivenKind {
+    /// The first version of the vocabulary that knows it.
+    fn since(self) -> u32 {
+        match self {
+            Self::Environment
+            | Self::Instructions
+            | Self::Reference
+            | Self::FileChanged
+            | Self::BudgetNear
+            | Self::StepsNear
+            | Self::TaskEnded => 3,
+            Self::Todo | Self::PlanMode | Self::PlanModeOver | Self::Servers | Self::EntriesChanged => 4,
+        }
+    }
+}
+
 /// Where a session comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
@@ -854,6 +870,17 @@ impl Sampled {
     }
 }
 
+/// What an event can move, in the machine of [`crate::turn`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concern {
+    /// What the session remembers. A turn stays where it is.
+    Session,
+    /// A call of the step, or the snapshot before it: where calls run, they take it.
+    Calls,
+    /// The turn, in the phases that wait for it.
+    Turn,
+}
+
 /// When a snapshot was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -985,50 +1012,55 @@ impl Event {
         Self::ApprovalGiven { subject, decision, by: None }
     }
 
-    /// The first version of the vocabulary that knows this event.
+    /// The first version of the vocabulary that knows this event, with what it says.
     pub fn since(&self) -> u32 {
         match self {
             // A Piton that does not wait at these gates would go on without the hooks.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.gates.is_empty() => 4,
-            // It would go on with another model, or give a subagent's work to no one.
-            Self::UserSpoke { for_turn: Some(_), .. } | Self::UserSpoke { subtask: Some(_), .. } => 4,
-            Self::Todo { .. } => 4,
-            Self::ContextGiven { items }
-                if items.iter().any(|item| {
-                    use GivenKind::{EntriesChanged, PlanMode, PlanModeOver, Servers, Todo};
-                    matches!(item.kind, Todo | PlanMode | PlanModeOver | Servers | EntriesChanged)
-                }) =>
-            {
-                4
-            }
-            Self::ApprovalAsked { subject: Subject::Host { .. }, .. }
-            | Self::ApprovalGiven { subject: Subject::Host { .. }, .. }
-            | Self::ApprovalVoided { .. }
-            | Self::CallRequested { .. }
-            | Self::Delegated { .. }
-            | Self::ServerTask { .. }
-            | Self::ServerSampled { .. }
-            | Self::ApprovalAsked { subject: Subject::Elicited { .. }, .. }
-            | Self::ApprovalGiven { subject: Subject::Elicited { .. }, .. }
-            | Self::GrantsRevoked { .. }
-            | Self::GrantsShared { .. }
-            | Self::MessageUnqueued { .. }
-            | Self::MessageMoved { .. }
-            | Self::SettingsChanged { .. }
-            | Self::TaskEnded { .. }
-            | Self::UserRan { .. } => 4,
             // What a turn must still come to is not for a Piton to pass over that does not know of it.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.demands.is_empty() => {
                 3
             }
-            Self::ContextGiven { .. }
-            | Self::HooksRan { .. }
-            | Self::WindowLearned { .. }
-            | Self::ContextPruned { .. }
-            | Self::RewindAbandoned { .. }
-            | Self::CompactionStarted { trigger: Trigger::Asked | Trigger::Edited, .. }
+            // It would go on with another model, or give a subagent's work to no one.
+            Self::UserSpoke { for_turn: Some(_), .. } | Self::UserSpoke { subtask: Some(_), .. } => 4,
+            Self::ContextGiven { items } => {
+                items.iter().map(|item| item.kind.since()).fold(self.kind_since(), u32::max)
+            }
+            Self::ApprovalAsked { subject: Subject::Host { .. } | Subject::Elicited { .. }, .. }
+            | Self::ApprovalGiven { subject: Subject::Host { .. } | Subject::Elicited { .. }, .. } => 4,
+            Self::CompactionStarted { trigger: Trigger::Asked | Trigger::Edited, .. }
             | Self::CompactionFinished { trigger: Trigger::Asked | Trigger::Edited, .. }
             | Self::CompactionFailed { trigger: Trigger::Asked | Trigger::Edited, .. } => 3,
+            _ => self.kind_since(),
+        }
+    }
+
+    /// The first version that knows its kind.
+    fn kind_since(&self) -> u32 {
+        match self {
+            Self::SessionStarted { .. }
+            | Self::WriterOpened { .. }
+            | Self::WriterClosed {}
+            | Self::UserSpoke { .. }
+            | Self::TurnStarted { .. }
+            | Self::TurnResumed { .. }
+            | Self::StepStarted { .. }
+            | Self::MessageFinished { .. }
+            | Self::ModelFailed { .. }
+            | Self::ModelSwitched { .. }
+            | Self::BackoffPassed { .. }
+            | Self::MessageCut { .. }
+            | Self::ApprovalAsked { .. }
+            | Self::ApprovalGiven { .. }
+            | Self::CallStarted { .. }
+            | Self::CallSettled { .. }
+            | Self::StepFinished { .. }
+            | Self::CompactionStarted { .. }
+            | Self::CompactionFinished { .. }
+            | Self::CompactionFailed { .. }
+            | Self::CancelRequested { .. }
+            | Self::DeadlinePassed {}
+            | Self::TurnEnded { .. } => 1,
             Self::SnapshotTaken { .. }
             | Self::RewindStarted { .. }
             | Self::RewindFinished { .. }
@@ -1036,7 +1068,24 @@ impl Event {
             | Self::TitleGiven { .. }
             | Self::WorkspaceMoved { .. }
             | Self::EventLost {} => 2,
-            _ => 1,
+            Self::ContextGiven { .. }
+            | Self::HooksRan { .. }
+            | Self::WindowLearned { .. }
+            | Self::ContextPruned { .. }
+            | Self::RewindAbandoned { .. } => 3,
+            Self::Todo { .. }
+            | Self::ApprovalVoided { .. }
+            | Self::CallRequested { .. }
+            | Self::Delegated { .. }
+            | Self::ServerTask { .. }
+            | Self::ServerSampled { .. }
+            | Self::GrantsRevoked { .. }
+            | Self::GrantsShared { .. }
+            | Self::MessageUnqueued { .. }
+            | Self::MessageMoved { .. }
+            | Self::SettingsChanged { .. }
+            | Self::TaskEnded { .. }
+            | Self::UserRan { .. } => 4,
         }
     }
 
@@ -1063,21 +1112,58 @@ impl Event {
         used
     }
 
-    /// Whether it is about a call of a step, or the snapshot before it.
-    pub fn is_about_calls(&self) -> bool {
-        matches!(
-            self,
+    /// What it can move.
+    pub fn concerns(&self) -> Concern {
+        match self {
+            Self::SessionStarted { .. }
+            | Self::WriterClosed {}
+            | Self::ContextGiven { .. }
+            | Self::Todo { .. }
+            | Self::UserRan { .. }
+            | Self::TitleGiven { .. }
+            | Self::GrantsRevoked { .. }
+            | Self::GrantsShared { .. }
+            | Self::WorkspaceMoved { .. }
+            | Self::RewindStarted { .. } => Concern::Session,
             Self::SnapshotTaken { .. }
-                | Self::CallRequested { .. }
-                | Self::ApprovalAsked { .. }
-                | Self::ApprovalGiven { .. }
-                | Self::ApprovalVoided { .. }
-                | Self::CallStarted { .. }
-                | Self::Delegated { .. }
-                | Self::ServerTask { .. }
-                | Self::ServerSampled { .. }
-                | Self::CallSettled { .. }
-        )
+            | Self::CallRequested { .. }
+            | Self::ApprovalAsked { .. }
+            | Self::ApprovalGiven { .. }
+            | Self::ApprovalVoided { .. }
+            | Self::CallStarted { .. }
+            | Self::Delegated { .. }
+            | Self::ServerTask { .. }
+            | Self::ServerSampled { .. }
+            | Self::CallSettled { .. } => Concern::Calls,
+            Self::WriterOpened { .. }
+            | Self::UserSpoke { .. }
+            | Self::MessageUnqueued { .. }
+            | Self::MessageMoved { .. }
+            | Self::SettingsChanged { .. }
+            | Self::TurnStarted { .. }
+            | Self::TurnResumed { .. }
+            | Self::StepStarted { .. }
+            | Self::MessageFinished { .. }
+            | Self::ModelFailed { .. }
+            | Self::ModelSwitched { .. }
+            | Self::BackoffPassed { .. }
+            | Self::MessageCut { .. }
+            | Self::TaskEnded { .. }
+            | Self::HooksRan { .. }
+            | Self::StepFinished { .. }
+            | Self::CompactionStarted { .. }
+            | Self::WindowLearned { .. }
+            | Self::ContextPruned { .. }
+            | Self::CompactionFinished { .. }
+            | Self::CompactionFailed { .. }
+            | Self::BudgetShort { .. }
+            | Self::RewindFinished { .. }
+            | Self::RewindAbandoned { .. }
+            | Self::EventLost {}
+            | Self::CancelRequested { .. }
+            | Self::DeadlinePassed {}
+            | Self::TurnEnded { .. } => Concern::Turn,
+        }
     }
 
     /// Whether it can occur while a compaction is under way.

@@ -8,6 +8,7 @@
 
 use crate::budget::Budget;
 use crate::compact::Compaction;
+use crate::ending::Why;
 use crate::hook::{Demand, Gates};
 use crate::limits;
 use crate::permission::{PermissionMode, Reach, Rules};
@@ -372,6 +373,17 @@ impl Default for StepPolicy {
     fn default() -> Self {
         let (max, last) = (Some(limits::MAX_STEPS), LastStep::WrapUp);
         Self { max, counted: StepsCounted::All, max_replies: None, last, max_turns: None }
+    }
+}
+
+impl StepPolicy {
+    /// Which limit leaves no further step, after so many that count and so many replies of any kind.
+    pub fn reached(&self, steps: u32, replies: u32) -> Option<(Why, String)> {
+        if let Some(most) = self.max.filter(|most| steps >= *most) {
+            return Some((Why::Steps, format!("the limit of {most} steps is reached")));
+        }
+        let most = self.max_replies.filter(|most| replies >= *most)?;
+        Some((Why::Replies, format!("the limit of {most} replies is reached")))
     }
 }
 

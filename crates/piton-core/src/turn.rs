@@ -60,7 +60,7 @@ use crate::call::{Access, CallInput, Effects, Outcome, Planned, Status};
 use crate::configure::Configure;
 use crate::ending::Why;
 use crate::event::{
-    Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
+    Concern, Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
 };
 use crate::hook::{HookPoint, HookRun, HookVerdict};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
@@ -845,18 +845,7 @@ impl Phase {
             RunningTools, Sealing, StepOver, Stuck,
         };
         match (self, &mut record.event) {
-            (
-                phase,
-                Event::SessionStarted { .. }
-                | Event::WriterClosed {}
-                | Event::RewindStarted { .. }
-                | Event::TitleGiven { .. }
-                | Event::GrantsRevoked { .. }
-                | Event::GrantsShared { .. }
-                | Event::WorkspaceMoved { .. }
-                | Event::ContextGiven { .. }
-                | Event::UserRan { .. },
-            ) => phase,
+            (phase, event) if event.concerns() == Concern::Session => phase,
             (phase, event @ Event::TaskEnded { .. }) => work.task_ended(phase, event),
             (phase, Event::WindowLearned { compact_at_tokens }) => work.learn(phase, *compact_at_tokens),
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
@@ -895,7 +884,7 @@ impl Phase {
             (GivenUp { then, .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
                 work.switched(model, *compact_at_tokens, then)
             }
-            (RunningTools(batch, after), event) if event.is_about_calls() => {
+            (RunningTools(batch, after), event) if event.concerns() == Concern::Calls => {
                 work.remember_grant(&batch, event, record.at_ms);
                 work.note_call(event, &batch, record.seq, record.at_ms);
                 work.turn.note_of_calls(event);
@@ -942,61 +931,8 @@ impl Phase {
             // Nobody waits for it any more who had asked for it there.
             (phase, Event::WriterOpened { .. }) if phase.is_compaction_at_rest() => work.rest(),
             (phase, event) if phase.is_compaction_at_rest() => work.take_compaction_at_rest(phase, event),
-            (phase, event) => phase.unmoved_by(event),
-        }
-    }
-
-    /// Late answers, one by one: a new event does not compile until someone decides what it means.
-    fn unmoved_by(self, event: &Event) -> Self {
-        match event {
-            Event::SessionStarted { .. }
-            | Event::WriterOpened { .. }
-            | Event::WriterClosed {}
-            | Event::ContextGiven { .. }
-            | Event::Todo { .. }
-            | Event::UserSpoke { .. }
-            | Event::MessageUnqueued { .. }
-            | Event::MessageMoved { .. }
-            | Event::TurnResumed { .. }
-            | Event::TurnStarted { .. }
-            | Event::StepStarted { .. }
-            | Event::MessageFinished { .. }
-            | Event::ModelFailed { .. }
-            | Event::ModelSwitched { .. }
-            | Event::BackoffPassed { .. }
-            | Event::MessageCut { .. }
-            | Event::CallRequested { .. }
-            | Event::ApprovalAsked { .. }
-            | Event::ApprovalGiven { .. }
-            | Event::ApprovalVoided { .. }
-            | Event::SnapshotTaken { .. }
-            | Event::CallStarted { .. }
-            | Event::Delegated { .. }
-            | Event::ServerTask { .. }
-            | Event::ServerSampled { .. }
-            | Event::CallSettled { .. }
-            | Event::TaskEnded { .. }
-            | Event::UserRan { .. }
-            | Event::HooksRan { .. }
-            | Event::StepFinished { .. }
-            | Event::CompactionStarted { .. }
-            | Event::WindowLearned { .. }
-            | Event::ContextPruned { .. }
-            | Event::CompactionFinished { .. }
-            | Event::CompactionFailed { .. }
-            | Event::BudgetShort { .. }
-            | Event::TitleGiven { .. }
-            | Event::GrantsRevoked { .. }
-            | Event::GrantsShared { .. }
-            | Event::SettingsChanged { .. }
-            | Event::WorkspaceMoved { .. }
-            | Event::EventLost {}
-            | Event::RewindFinished { .. }
-            | Event::RewindAbandoned { .. }
-            | Event::TurnEnded { .. }
-            | Event::RewindStarted { .. }
-            | Event::CancelRequested { .. }
-            | Event::DeadlinePassed {} => self,
+            // Late, or for another phase.
+            (phase, _) => phase,
         }
     }
 
@@ -1110,8 +1046,7 @@ impl Phase {
 
     fn out_of_time(work: &Work) -> self::Ending {
         let most_ms = work.turn.policy.budget.wall_clock_ms.unwrap_or_default();
-        self::Ending::new(TurnEnd::Budget, format!("the time budget of {} s is used up", most_ms / 1000))
-            .because(Why::Time)
+        self::Ending::reached(Why::Time, format!("the time budget of {} s is used up", most_ms / 1000))
     }
 }
 

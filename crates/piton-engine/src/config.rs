@@ -11,11 +11,13 @@ mod defaults;
 mod table;
 
 pub use mistake::{ConfigError, FORMAT, NoPreset};
-use mistake::{KeyPath, Section};
+use mistake::{KeyPath, Mistake, Section};
+
+pub use self::table::TableFlag;
 
 use self::table::{
-    Dollars, HeadTail, Keep, Limit, LineBytes, Lines, LongestWait, Plain, Reserve, Seconds, Way, ZeroForNone, said_of,
-    table,
+    Dollars, HeadTail, Keep, Limit, LineBytes, Lines, LongestWait, Plain, Range, Reserve, Seconds, Way, ZeroForNone,
+    flag_of, most_of, said_of, table,
 };
 use crate::hooks::HookTable;
 use crate::settings::Patches;
@@ -266,20 +268,17 @@ struct TextTools(String);
 
 table! {
     /// The `[limits]` table.
-    pub struct LimitsTable sets |policy: Policy| {
-        /// Model replies.
-        max_steps: u32 >= 1 = Limit(policy.steps.max),
-        /// Tokens, input and output together.
-        max_tokens: u64 >= 1 = Limit(policy.budget.tokens),
-        /// US dollars.
-        #[schemars(range(min = 0.000001, max = 1e9))]
-        max_cost: f64 = Dollars(policy.budget.cost_micros),
-        /// US dollars that the whole session may cost, over all its turns.
-        #[schemars(range(min = 0.000001, max = 1e9))]
-        max_session_cost: f64 = Dollars(policy.budget.session_cost_micros),
-        /// Seconds that the turn is under way, over all processes that work on it.
-        #[schemars(range(min = 1, max = 31_536_000))]
-        max_time: u64 = Seconds(policy.budget.wall_clock_ms),
+    pub struct LimitsTable = "limits" sets |policy: Policy| {
+        /// Stop after this many model replies; the last one is a summary without tool calls.
+        max_steps: u32 >= 1 as "--max-steps" "N" = Limit(policy.steps.max),
+        /// Token budget, input plus output; Piton makes no model call that could exceed it.
+        max_tokens: u64 >= 1 as "--max-tokens" "N" = Limit(policy.budget.tokens),
+        /// Budget in US dollars; Piton makes no model call that could exceed it (needs a model with a known price).
+        max_cost: f64 >= 0.000001 <= 1e9 "US dollars" as "--max-cost" "USD" = Dollars(policy.budget.cost_micros),
+        /// Budget of the whole session in US dollars, over all turns, including earlier runs.
+        max_session_cost: f64 >= 0.000001 <= 1e9 "US dollars" as "--max-session-cost" "USD" = Dollars(policy.budget.session_cost_micros),
+        /// Stop after working on the turn for this many seconds; time between a crash and a resume does not count.
+        max_time: u64 >= 1 <= 31_536_000 "seconds" as "--max-time" "SECONDS" = Seconds(policy.budget.wall_clock_ms),
         /// Model replies of any kind, where `max_steps` does not count them all.
         max_replies: u32 >= 1 = Limit(policy.steps.max_replies),
         /// Tool calls in one reply that are run.
@@ -293,14 +292,11 @@ table! {
         /// Turns of one session.
         max_turns: u32 >= 1 = Limit(policy.steps.max_turns),
         /// Characters of one tool's output that the model reads: head and tail. The rest stays in a file.
-        #[schemars(range(min = 100, max = 10_000_000))]
-        tool_output: usize = HeadTail(policy.calls.output_cut),
+        tool_output: usize >= 100 <= 10_000_000 "characters" = HeadTail(policy.calls.output_cut),
         /// Lines of it instead, whole ones from its beginning, as many as fit into `tool_output_bytes`.
-        #[schemars(range(min = 1, max = 1_000_000))]
-        tool_output_lines: usize = Lines(policy.calls.output_cut),
+        tool_output_lines: usize >= 1 <= 1_000_000 "lines" = Lines(policy.calls.output_cut),
         /// Bytes of these lines.
-        #[schemars(range(min = 100, max = 10_000_000))]
-        tool_output_bytes: usize = LineBytes(policy.calls.output_cut),
+        tool_output_bytes: usize >= 100 <= 10_000_000 "bytes" = LineBytes(policy.calls.output_cut),
     }
 }
 
@@ -427,7 +423,7 @@ impl UndoTable {
 
 table! {
     /// The `[loop]` table.
-    pub struct Forks sets |policy: Policy| {
+    pub struct Forks = "loop" sets |policy: Policy| {
         /// Which replies count as steps: `all` or `without_calls`.
         #[schemars(with = "Option<String>", extend("enum" = ["all", "without_calls"]))]
         steps_counted: StepsCounted = Plain(policy.steps.counted),
@@ -474,7 +470,7 @@ table! {
 
 table! {
     /// The `[retry]` table.
-    pub struct Retry sets |retry: RetryPolicy| {
+    pub struct Retry = "retry" sets |retry: RetryPolicy| {
         /// Retries of one model call; 0 for none.
         times: u32 = Limit(retry.per_call),
         /// Seconds before the first retry; each further wait is twice as long.
@@ -526,7 +522,7 @@ pub struct HttpTable {
 
 table! {
     /// The `[compaction]` table.
-    pub struct CompactionTable sets |rules: compact::Compaction| {
+    pub struct CompactionTable = "compaction" sets |rules: compact::Compaction| {
         /// Whether the context is compacted automatically when it is full.
         auto: bool = Plain(rules.auto),
         /// Tokens of the window that are kept free.
@@ -632,7 +628,7 @@ pub struct TitlesTable {
 table! {
     /// The `[context]` table.
     #[schemars(rename = "Context")]
-    pub struct ContextTable sets |policy: Policy| {
+    pub struct ContextTable = "context" sets |policy: Policy| {
         /// Whether instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md) are read; they are if nothing is said.
         instructions: bool,
         /// The largest file that an `@` reference shows, in bytes.

@@ -300,9 +300,7 @@ impl Driver {
         match key {
             Key::Side(SideJob::Line) => self.moved_up(events).await?,
             Key::Side(SideJob::Start) | Key::Turn(Job::Pass(Gate::Opened)) => self.begun(events),
-            Key::Turn(_) | Key::Side(SideJob::Watch | SideJob::Title | SideJob::Fork | SideJob::Find) => {
-                self.record_all(events);
-            }
+            Key::Turn(_) | Key::Side(_) => self.record_all(events),
         }
         let learned = window_learned(&self.context());
         self.record_all(learned);

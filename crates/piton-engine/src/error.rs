@@ -80,9 +80,6 @@ pub enum EngineError {
         /// The limit.
         most: usize,
     },
-    /// This session does not know such a request.
-    #[error("the session does not know this request: {0}")]
-    Unknown(String),
     /// The process that runs the session refused it.
     #[error("{}", .0.error)]
     Refused(Refusal),

@@ -7,7 +7,8 @@
 //!                     └─► Step::Start ──► Task ──► ended · cut (no longer wanted) · broken (it panicked) ──► events
 //! ```
 //!
-//! Each file says what a restart, a panic and a cancel mean to its job. To add one: its file, and its line in [`take_up`].
+//! Each file says what a restart, a panic and a cancel mean to its job. To add one: its file, and its lines in [`take_up`],
+//! [`recover`] and [`may_be_abandoned`], which do not compile without them.
 
 mod approval;
 mod command;
@@ -59,8 +60,9 @@ use self::under_way::PANICKED;
 pub(crate) use self::under_way::{End, Jobs, Key, SideJob, Task};
 pub(crate) use self::watch::{WatchedEvents, goodbye, show, watched};
 
+use piton_core::call::Resume;
 use piton_core::event::Event;
-use piton_core::turn::Job;
+use piton_core::turn::{Job, State};
 
 /// What taking up a job comes to.
 pub(crate) enum Step {
@@ -115,5 +117,29 @@ pub(crate) fn recover(job: &Job, cx: &mut JobContext<'_>) -> Vec<Event> {
         | Job::StopTool(_)
         | Job::Snapshot(_)
         | Job::WatchTask(_) => Vec::new(),
+    }
+}
+
+/// Whether this process may end in the middle of it, as a kill at a good moment: whoever goes on with the session finds the call again,
+/// and what only waits is taken up anew.
+pub(crate) fn may_be_abandoned(job: &Job, session: &State) -> bool {
+    match job {
+        Job::RunTool(call) | Job::StopTool(call) => {
+            let resume = session.effects(&call.id).map_or(Resume::Never, |effects| effects.resume);
+            // What only reads is over in a moment.
+            matches!(resume, Resume::Reattach | Resume::Keyed)
+        }
+        Job::Wait { .. }
+        | Job::WatchDeadline { .. }
+        | Job::AwaitAnswer { .. }
+        | Job::AskApproval(_)
+        | Job::WatchTask(_) => true,
+        Job::StartTurn
+        | Job::SwitchModel { .. }
+        | Job::CallModel { .. }
+        | Job::Pass(_)
+        | Job::JudgeCall(_)
+        | Job::Snapshot(_)
+        | Job::Compact(_) => false,
     }
 }

@@ -7,6 +7,7 @@ use piton_core::client::Report;
 use piton_core::event::{TurnEnd, Why};
 use piton_core::ids::SessionId;
 use piton_core::message;
+use piton_engine::config::{LimitsTable, TableFlag};
 use serde_json::json;
 
 /// Something went wrong before or beside a turn.
@@ -91,6 +92,8 @@ pub(crate) fn tokens(usage: &message::Usage, of_these: &str, replied: bool) -> S
 /// `is_newest`: whether the session is the newest of the folder that the person is in, which `-c` goes on with.
 /// `asked_each_time`: whether a call was refused that a person alone can allow.
 pub(crate) fn ending(report: &Report, session: &str, is_newest: bool, asked_each_time: bool) -> Option<String> {
+    let of_steps = (report.end == TurnEnd::MaxSteps).then_some(Why::Steps);
+    let raise = raise(report.why.or(of_steps));
     let (what, next) = match report.end {
         TurnEnd::Completed if report.why == Some(Why::OutputLimit) => {
             ("The answer was cut off", "Allow longer replies with --max-output N, and continue with")
@@ -103,12 +106,8 @@ pub(crate) fn ending(report: &Report, session: &str, is_newest: bool, asked_each
         TurnEnd::ToolDenied => {
             ("Not finished", "Allow more with --allow TOOL or --yes (denied tools stay denied), and continue with")
         }
-        TurnEnd::MaxSteps if report.why == Some(Why::Replies) => {
-            ("Not finished", "Raise the limit with --set limits.max_replies=N, and continue with")
-        }
-        TurnEnd::MaxSteps => ("Not finished", "Raise the limit with --max-steps N, and continue with"),
         TurnEnd::MaxTurns => ("Not started", "Start a new session, or raise the limit with --set limits.max_turns=N"),
-        TurnEnd::Budget => ("Not finished", more_budget(report.why)),
+        TurnEnd::MaxSteps | TurnEnd::Budget => ("Not finished", raise.as_str()),
         TurnEnd::NoProgress => (
             "Stopped: it kept repeating itself",
             "Raise the limit with --set limits.max_repeats=N (0: no limit), or tell it what to do differently with",
@@ -143,15 +142,16 @@ pub(crate) fn ending(report: &Report, session: &str, is_newest: bool, asked_each
     Some(format!("{what}{detail}\n{next}{command}"))
 }
 
-/// The flag that gives a turn more of what ran out.
-fn more_budget(why: Option<Why>) -> &'static str {
-    match why {
-        Some(Why::Time) => "Raise it with --max-time SECONDS, and continue with",
-        Some(Why::Cost) => "Raise it with --max-cost USD, and continue with",
-        Some(Why::SessionCost) => "Raise it with --max-session-cost USD, and continue with",
-        Some(Why::Tokens) => "Raise it with --max-tokens N, and continue with",
-        _ => "Raise it with --max-tokens, --max-cost or --max-time, and continue with",
-    }
+/// What raises the limit that a turn has reached.
+fn raise(why: Option<Why>) -> String {
+    let how = match why.and_then(Why::limit) {
+        Some(key) => match LimitsTable::flags().find(|flag| flag.key.last() == Some(&key)) {
+            Some(TableFlag { flag, value, .. }) => format!("{flag} {value}"),
+            None => format!("--set limits.{key}=N"),
+        },
+        None => "--max-tokens, --max-cost or --max-time".to_owned(),
+    };
+    format!("Raise the limit with {how}, and continue with")
 }
 
 /// Prints a failure for people, and returns the exit code.

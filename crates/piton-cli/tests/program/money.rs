@@ -103,7 +103,7 @@ fn a_session_spends_no_more_than_its_budget_however_often_it_is_run_again() {
     assert!((50_000..=100_000).contains(&spent), "{spent}");
     // In words, and how it goes on.
     let plain = stage.piton(&["run", "--yes", "--continue", "go", "--max-session-cost=0.10"]);
-    Ran::of(plain).expect_code(6).expect_said(&["Raise it with --max-session-cost USD"]);
+    Ran::of(plain).expect_code(6).expect_said(&["Raise the limit with --max-session-cost USD"]);
     again(&["--max-session-cost=0.50"]).expect_code(0);
 }
 

@@ -438,21 +438,14 @@ impl Work {
         if let Some(short) = self.budget_spent() {
             return Err(Ending::short(short));
         }
-        let (limit, counted) = (turn.policy.steps.max, turn.counted_steps());
-        if let Some(most) = limit.filter(|most| counted >= *most) {
-            return Err(
-                Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} steps is reached")).because(Why::Steps)
-            );
-        }
-        if let Some(most) = turn.policy.steps.max_replies.filter(|most| turn.steps >= *most) {
-            return Err(
-                Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} replies is reached")).because(Why::Replies)
-            );
+        let (limits, counted) = (&turn.policy.steps, turn.counted_steps());
+        if let Some((why, detail)) = limits.reached(counted, turn.steps) {
+            return Err(Ending::reached(why, detail));
         }
         if let Some(ending) = self.full_by_hand() {
             return Err(ending);
         }
-        let is_last = limit == Some(counted + 1) && turn.policy.steps.last == LastStep::WrapUp;
+        let is_last = limits.max == Some(counted + 1) && limits.last == LastStep::WrapUp;
         Ok(if is_last { StepKind::WrapUp } else { kind })
     }
 
@@ -1340,7 +1333,7 @@ impl TurnWork {
     }
 
     pub(super) fn out_of_steps(&self) -> Ending {
-        Ending::new(TurnEnd::MaxSteps, format!("the limit on steps, {}, is reached", self.steps)).because(Why::Steps)
+        Ending::reached(Why::Steps, format!("the limit on steps, {}, is reached", self.steps))
     }
 
     /// The end of a turn whose model has said its last word.
@@ -1367,14 +1360,19 @@ impl Ending {
         Self { why: Some(why), ..self }
     }
 
+    /// A limit is reached.
+    pub(super) fn reached(why: Why, detail: impl Into<String>) -> Self {
+        Self { end: why.end(), why: Some(why), detail: Some(detail.into()) }
+    }
+
     pub(super) fn short(short: Short) -> Self {
-        Self { end: TurnEnd::Budget, why: Some(short.why), detail: Some(short.detail) }
+        Self::reached(short.why, short.detail)
     }
 }
 
 pub(super) fn short(why: Option<Why>, detail: &str) -> Ending {
-    let end = if why == Some(Why::Steps) { TurnEnd::MaxSteps } else { TurnEnd::Budget };
-    Ending { why, ..Ending::new(end, detail) }
+    // In journals from before there was a reason, it is the budget.
+    Ending { why, ..Ending::new(why.map_or(TurnEnd::Budget, Why::end), detail) }
 }
 
 pub(super) fn canceled(by: &Canceller) -> Ending {

@@ -19,17 +19,8 @@ use piton_models::short_names;
 
 /// The longest time that can be said, in seconds: a year. Beyond it, clocks overflow.
 const MOST_SECONDS: f64 = 31_536_000.0;
-/// The least money that can be counted, in US dollars.
-const LEAST_COST: f64 = 0.000_001;
-/// The most money that can be said, in US dollars.
-const MOST_COST: f64 = 1e9;
 /// The most tokens that can be kept free or kept: as many as the largest window there is.
 const MOST_TOKENS: u64 = 10_000_000;
-/// Characters of a tool's output below which a model is lost, and above which its window is.
-const TOOL_OUTPUT: std::ops::RangeInclusive<usize> = 100..=10_000_000;
-
-const ABOVE_ZERO: &str = "must be a whole number above 0";
-
 /// The name of cassettes, which are asked like a provider.
 const RECORDED: &str = "recorded";
 
@@ -66,23 +57,22 @@ impl Config {
 
     fn counts(&self) -> Option<Mistake> {
         let tables = [
-            ("limits", self.limits.too_small()),
-            ("loop", self.forks.too_small()),
-            ("retry", self.retry.too_small()),
-            ("compaction", self.compaction.too_small()),
-            ("context", self.context.too_small()),
+            self.limits.mistake(),
+            self.forks.mistake(),
+            self.retry.mistake(),
+            self.compaction.mistake(),
+            self.context.mistake(),
         ];
-        let zero = tables.into_iter().find_map(|(table, key)| Some((table, key?)));
         let windows = self.models.iter().find(|(_, model)| model.window == Some(0));
-        zero.map(|(table, key)| Mistake::new([table, key], ABOVE_ZERO))
-            .or_else(|| windows.map(|(name, _)| Mistake::new(["models", name.as_str(), "window"], ABOVE_ZERO)))
+        let window = windows
+            .map(|(name, _)| Mistake::new(["models", name.as_str(), "window"], "must be a whole number above 0"));
+        tables.into_iter().flatten().next().or(window)
     }
 
     fn times(&self) -> Option<Mistake> {
         let way = |way: &[&str]| -> KeyPath { way.iter().map(|key| (*key).to_owned()).collect() };
         let http = &self.http;
         let mut times = vec![
-            (way(&["limits", "max_time"]), self.limits.max_time.map(|seconds| seconds as f64)),
             (way(&["retry", "first_wait"]), self.retry.first_wait),
             (way(&["retry", "longest_wait"]), self.retry.longest_wait),
             (way(&["http", "connect_timeout"]), http.connect_timeout),
@@ -104,18 +94,6 @@ impl Config {
     }
 
     fn amounts(&self) -> Option<Mistake> {
-        let costs = [("max_cost", self.limits.max_cost), ("max_session_cost", self.limits.max_session_cost)];
-        let is_odd = |usd: f64| !(LEAST_COST..=MOST_COST).contains(&usd);
-        if let Some((key, _)) = costs.into_iter().find(|(_, usd)| usd.is_some_and(is_odd)) {
-            return Some(Mistake::new(["limits", key], "must be from 0.000001 to 1000000000, in US dollars"));
-        }
-        if self.limits.tool_output.is_some_and(|chars| !TOOL_OUTPUT.contains(&chars)) {
-            let (least, most) = (TOOL_OUTPUT.start(), TOOL_OUTPUT.end());
-            return Some(Mistake::new(
-                ["limits", "tool_output"],
-                format_args!("must be from {least} to {most}, in characters"),
-            ));
-        }
         if self.context.reference_bytes.is_some_and(|bytes| !(1..=1 << 30).contains(&bytes)) {
             return Some(Mistake::new(["context", "reference_bytes"], "must be from 1 to 1073741824, a gibibyte"));
         }

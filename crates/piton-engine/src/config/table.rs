@@ -1,12 +1,15 @@
-//! Tables of the configuration that set rules of a turn. Each key is declared once: its type, its least value if it has
+//! Tables of the configuration that set rules of a turn. Each key is declared once: its type, its range if it has
 //! one, and the place in the rules that it sets. From that come the struct that is read and its schema, what it changes
-//! (`apply`), what it would have to say for the rules to be as they are (`of`), and the check of the least value.
+//! (`apply`), what it would have to say for the rules to be as they are (`of`), the check of its range (`mistake`), and the
+//! flag of the command line that sets it, if it names one (`flags`).
 //!
 //! A key without `=` sets nothing of the turn; whoever needs it reads the field.
 
 use piton_core::compact::{self, Full};
 use piton_core::retry::RetryPolicy;
 use piton_core::truncate::OutputCut;
+use std::fmt;
+use std::str::FromStr;
 
 /// How a key's value and a place in the rules stand for each other.
 pub(super) trait Way<Place, Said> {
@@ -187,18 +190,102 @@ impl Way<compact::KeepRecent, u64> for Keep {
     }
 }
 
+/// A number that a key can have.
+pub(super) trait Amount: Copy + PartialOrd + fmt::Display + FromStr {
+    /// What is said of a value that is none, where only the least is 1.
+    const ABOVE_ZERO: &str = "must be a whole number above 0";
+
+    /// As it stands in a file.
+    fn value(self) -> toml::Value;
+}
+
+impl Amount for u32 {
+    fn value(self) -> toml::Value {
+        i64::from(self).into()
+    }
+}
+
+impl Amount for u64 {
+    fn value(self) -> toml::Value {
+        i64::try_from(self).unwrap_or(i64::MAX).into()
+    }
+}
+
+impl Amount for usize {
+    fn value(self) -> toml::Value {
+        i64::try_from(self).unwrap_or(i64::MAX).into()
+    }
+}
+
+impl Amount for f64 {
+    const ABOVE_ZERO: &str = "must be a number, 1 or more";
+
+    fn value(self) -> toml::Value {
+        self.into()
+    }
+}
+
+/// From which amount to which one a key can be set; the most is in this unit.
+pub(super) struct Range<T> {
+    pub(super) least: T,
+    pub(super) most: Option<(T, &'static str)>,
+}
+
+impl<T: Amount> Range<T> {
+    /// What is wrong with an amount.
+    pub(super) fn refuse(&self, said: T) -> Option<String> {
+        let is_in = said >= self.least && self.most.is_none_or(|(most, _)| said <= most);
+        (!is_in).then(|| self.words())
+    }
+
+    /// What an amount must be.
+    fn words(&self) -> String {
+        match self.most {
+            Some((most, unit)) => format!("must be from {} to {most}, in {unit}", self.least),
+            None => T::ABOVE_ZERO.to_owned(),
+        }
+    }
+
+    /// Reads one from the command line. What is wrong is said of "it".
+    pub(super) fn read(&self, text: &str) -> Result<toml::Value, String> {
+        let said = text.parse().ok().filter(|said| self.refuse(*said).is_none());
+        said.map(T::value).ok_or_else(|| format!("it {}", self.words()))
+    }
+}
+
+/// A flag of the command line that sets a key of a table.
+#[derive(Debug, Clone, Copy)]
+pub struct TableFlag {
+    /// Its name: `--max-steps`.
+    pub flag: &'static str,
+    /// What its value is called: `N`.
+    pub value: &'static str,
+    /// The key, from its table down.
+    pub key: &'static [&'static str],
+    /// What it does, a sentence.
+    pub about: &'static str,
+    /// Reads its value. What is wrong is said of "it".
+    pub read: fn(&str) -> Result<toml::Value, String>,
+}
+
 /// Declares a table; see the head of this module.
 macro_rules! table {
-    ($(#[$about:meta])* pub struct $name:ident sets |$rules:ident: $kind:ty| {
-        $($(#[$doc:meta])* $key:ident: $type:ident $(>= $least:literal)? $(= $way:ident($place:expr))?,)*
+    ($(#[$about:meta])* pub struct $name:ident = $table:literal sets |$rules:ident: $kind:ty| {
+        $(
+            $(#[doc = $doc:literal])+ $(#[schemars($($schema:tt)*)])?
+            $key:ident: $type:ident
+            $(>= $least:literal $(<= $most:literal $unit:literal)? $(as $flag:literal $value:literal)?)?
+            $(= $way:ident($place:expr))?,
+        )*
     }) => {
         #[derive(Debug, Default, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
         $(#[$about])*
         #[serde(deny_unknown_fields)]
         pub struct $name {
             $(
-                $(#[$doc])*
-                $(#[schemars(range(min = $least))])?
+                $(#[doc = $doc])+
+                $(#[schemars($($schema)*)])?
+                $(#[schemars(range(min = $least $(, max = $most)?))])?
                 #[serde(skip_serializing_if = "Option::is_none")]
                 pub $key: Option<$type>,
             )*
@@ -217,14 +304,49 @@ macro_rules! table {
                 Self { $($key: said_of!($($way($place))?),)* }
             }
 
-            /// The first key whose value is below its least.
-            pub(super) fn too_small(&self) -> Option<&'static str> {
-                $($(if self.$key.is_some_and(|said| said < $least) {
-                    return Some(stringify!($key));
-                })?)*
+            /// The first key whose value is out of its range.
+            pub(super) fn mistake(&self) -> Option<Mistake> {
+                $($(
+                    let range = Range { least: $least, most: most_of!($($most $unit)?) };
+                    if let Some(refused) = self.$key.and_then(|said| range.refuse(said)) {
+                        return Some(Mistake::new([$table, stringify!($key)], refused));
+                    }
+                )?)*
                 None
             }
+
+            /// The flags that set a key of it.
+            pub fn flags() -> impl Iterator<Item = TableFlag> {
+                let all = [$(flag_of!($type $key $table [$($doc)+] $($least [$($most $unit)?] $($flag $value)?)?)),*];
+                all.into_iter().flatten()
+            }
         }
+    };
+}
+
+/// The most that a key can have, with its unit.
+macro_rules! most_of {
+    () => {
+        None
+    };
+    ($most:literal $unit:literal) => {
+        Some(($most, $unit))
+    };
+}
+
+/// The flag that sets a key, if there is one.
+macro_rules! flag_of {
+    ($type:ident $key:ident $table:literal [$($doc:literal)+] $least:literal [$($most:literal $unit:literal)?] $flag:literal $value:literal) => {
+        Some(TableFlag {
+            flag: $flag,
+            value: $value,
+            key: &[$table, stringify!($key)],
+            about: concat!($($doc),+),
+            read: |text| Range::<$type> { least: $least, most: most_of!($($most $unit)?) }.read(text),
+        })
+    };
+    ($($rest:tt)*) => {
+        None
     };
 }
 
@@ -238,4 +360,4 @@ macro_rules! said_of {
     };
 }
 
-pub(super) use {said_of, table};
+pub(super) use {flag_of, most_of, said_of, table};

@@ -5,10 +5,11 @@ use super::{Driver, Stage};
 use crate::error::{EngineError, ShellError};
 use crate::hosts::HostAsk;
 use crate::inbox::{Affordable, Afforded, Asked, Asker};
-use crate::jobs::{Called, Key, SideJob, UserMessage, Writer, answer, fork, host_asked, host_judged, may_run, title};
+use crate::jobs::{
+    Called, Key, SideJob, UserMessage, Writer, answer, fork, host_asked, host_judged, may_be_abandoned, may_run, title,
+};
 use crate::prompt::{self, CostEstimate};
 use piton_core::budget::{Short, UpcomingCall};
-use piton_core::call::Resume;
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
 use piton_core::ids::{CallId, MessageId, Seq, SessionId};
@@ -106,7 +107,6 @@ impl Driver {
             }
             Request::Subagent { session, request } => self.ask_subagent(session, *request, asker),
             Request::Look {} => asker.tell(Reply::Seen(Box::new(self.services.bus.now()))),
-            unknown => asker.refuse(EngineError::Unknown(format!("{unknown:?}"))),
         }
     }
 
@@ -231,13 +231,7 @@ impl Driver {
         if !self.askers.hand_over() || !is_held {
             return;
         }
-        let session = &self.session;
-        let is_found_again = |call: &CallId| {
-            let resume = session.effects(call).map_or(Resume::Never, |effects| effects.resume);
-            // What only reads is over in a moment.
-            matches!(resume, Resume::Reattach | Resume::Keyed)
-        };
-        if self.jobs.may_be_abandoned(is_found_again) {
+        if self.jobs.may_be_abandoned(|job| may_be_abandoned(job, &self.session)) {
             self.askers.tell_handed_over();
         }
     }

@@ -55,6 +55,16 @@ pub(crate) enum SideJob {
     Find,
 }
 
+impl SideJob {
+    /// Whether this process may end in the middle of it: nobody misses what it had not finished.
+    fn may_be_abandoned(self) -> bool {
+        match self {
+            Self::Title => true,
+            Self::Start | Self::Line | Self::Watch | Self::Fork | Self::Find => false,
+        }
+    }
+}
+
 /// The jobs under way.
 pub(crate) struct Jobs {
     tasks: JoinSet<End>,
@@ -217,29 +227,11 @@ impl Jobs {
         asked.collect()
     }
 
-    /// Whether this process may end in the middle of everything that is under way: whoever goes on finds these calls again, and what
-    /// only waits is taken up anew.
-    pub(crate) fn may_be_abandoned(&self, is_found_again: impl Fn(&CallId) -> bool) -> bool {
+    /// Whether this process may end in the middle of everything that is under way; `of_turn` says it of what the turn wants.
+    pub(crate) fn may_be_abandoned(&self, of_turn: impl Fn(&Job) -> bool) -> bool {
         self.running.iter().all(|running| match &running.key {
-            Key::Turn(Job::RunTool(call) | Job::StopTool(call)) => is_found_again(&call.id),
-            Key::Turn(
-                Job::Wait { .. }
-                | Job::WatchDeadline { .. }
-                | Job::AwaitAnswer { .. }
-                | Job::AskApproval(_)
-                | Job::WatchTask(_),
-            )
-            | Key::Side(SideJob::Title) => true,
-            Key::Turn(
-                Job::StartTurn
-                | Job::SwitchModel { .. }
-                | Job::CallModel { .. }
-                | Job::Pass(_)
-                | Job::JudgeCall(_)
-                | Job::Snapshot(_)
-                | Job::Compact(_),
-            )
-            | Key::Side(SideJob::Start | SideJob::Line | SideJob::Watch | SideJob::Fork | SideJob::Find) => false,
+            Key::Turn(job) => of_turn(job),
+            Key::Side(job) => job.may_be_abandoned(),
         })
     }
 
