@@ -40,12 +40,16 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The program in which the terminal interface is looked at.
-const TMUX: &str = "tmux";
+/// Programs that tests start: how each is asked whether it is there, and its package. In the first the terminal interface is looked at,
+/// the second reads PDFs.
+const NEEDED: [(&[&str], &str); 2] = [(&["tmux", "-V"], "tmux"), (&["pdftotext", "-v"], "poppler-utils")];
 
 /// Installs what the tests start and a machine may lack.
 fn needs() -> anyhow::Result<()> {
-    if Command::new(TMUX).arg("-V").output().is_ok_and(|output| output.status.success()) {
+    let is_there =
+        |words: &[&str]| Command::new(words[0]).args(&words[1..]).output().is_ok_and(|output| output.status.success());
+    let missing: Vec<&str> = NEEDED.iter().filter(|(words, _)| !is_there(words)).map(|(_, package)| *package).collect();
+    if missing.is_empty() {
         return Ok(());
     }
     // Who is not root may have sudo.
@@ -55,10 +59,11 @@ fn needs() -> anyhow::Result<()> {
         Command::new(program).args(before).args(words).env("DEBIAN_FRONTEND", "noninteractive").status()
     };
     let _ = apt(&["update", "-q"]);
-    let installed = apt(&["install", "-q", "-y", "--no-install-recommends", TMUX]);
+    let installed = apt(&[&["install", "-q", "-y", "--no-install-recommends"], &missing[..]].concat());
+    let missing = missing.join(" ");
     ensure!(
         installed.is_ok_and(|status| status.success()),
-        "the tests of the terminal interface need {TMUX}, and it could not be installed; install it: apt-get install {TMUX}"
+        "the tests need {missing}, which could not be installed; install it: apt-get install {missing}"
     );
     Ok(())
 }

@@ -25,8 +25,25 @@ pub struct Order {
     #[serde(default)]
     pub terminal: bool,
     /// What it reads from its standard input, where it has no terminal.
-    #[serde(default)]
-    pub input: Option<String>,
+    #[serde(default, with = "as_text")]
+    pub input: Option<Vec<u8>>,
+}
+
+/// Bytes in JSON, as base64.
+mod as_text {
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de};
+
+    #[expect(clippy::ref_option, reason = "serde wants it so")]
+    pub(super) fn serialize<S: Serializer>(bytes: &Option<Vec<u8>>, to: S) -> Result<S::Ok, S::Error> {
+        bytes.as_ref().map(|bytes| BASE64_STANDARD.encode(bytes)).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<u8>>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| BASE64_STANDARD.decode(text).map_err(de::Error::custom)).transpose()
+    }
 }
 
 /// The end of a command.
@@ -65,7 +82,7 @@ pub(crate) enum Setup {
     Failed(String),
 }
 
-/// Longest message: an environment and a command line that the kernel takes.
+/// Longest message: an environment and a command line that the kernel takes, and what a command reads, up to 10 MB.
 const MOST_BYTES: usize = 16 << 20;
 
 /// Sends a message.

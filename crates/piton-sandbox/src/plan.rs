@@ -252,15 +252,15 @@ impl Plan {
     }
 
     /// Hands over, beside a plan that was handed over, what the command reads from its standard input.
-    pub fn hand_over_input(plan: &Path, input: &str) -> io::Result<()> {
+    pub fn hand_over_input(plan: &Path, input: &[u8]) -> io::Result<()> {
         let mut open = fs::File::options().write(true).create_new(true).mode(0o600).open(input_beside(plan))?;
-        open.write_all(input.as_bytes())
+        open.write_all(input)
     }
 
     /// The input that was handed over beside a plan, whose file goes; `None`: there is none.
-    pub fn taken_input(plan: &Path) -> io::Result<Option<String>> {
+    pub fn taken_input(plan: &Path) -> io::Result<Option<Vec<u8>>> {
         let file = input_beside(plan);
-        match fs::read_to_string(&file) {
+        match fs::read(&file) {
             Ok(input) => fs::remove_file(file).map(|()| Some(input)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),

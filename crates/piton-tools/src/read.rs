@@ -1,10 +1,11 @@
-//! `read`: shows part of a text file with line numbers, a picture, a notebook's cells, or what a directory holds, and
-//! remembers what was seen.
+//! `read`: shows part of a text file with line numbers, a picture, a notebook's cells, a PDF's text, or what a directory
+//! holds, and remembers what was seen.
 //!
 //! A file of any size is read as a stream. Up to [`TRACKED_BYTES`] it is read to its end, for the number of its lines
 //! and for the hash by which `edit` and `write` know it; beyond that only as far as shown.
 
 mod notebook;
+mod pdf;
 mod pictures;
 mod sniff;
 mod window;
@@ -16,7 +17,7 @@ use crate::limits::{LISTED_ENTRIES, READ_LINES, REMEMBERED_FILE_BYTES, TRACKED_B
 use crate::paths;
 use crate::plan::{Look, Plan, QuestionDraft};
 use crate::spawn::Confinement;
-use crate::tool::{ToolContext, blocking, cancelled, counted};
+use crate::tool::{ToolContext, blocking, cancelled, counted, tell_moved};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -57,7 +58,7 @@ pub struct Input {
 impl TypedTool for Read {
     type Input = Input;
     const NAME: &'static str = NAME;
-    const DESCRIPTION: &'static str = "Reads a text file as `N: text` lines, a picture, a notebook, or a directory. Long files come in \
+    const DESCRIPTION: &'static str = "Reads a text file as `N: text` lines, a picture, a notebook, a PDF, or a directory. Long files come in \
          parts: go on with offset.";
     const EFFECTS: Effects = Effects::READ;
 
@@ -68,16 +69,20 @@ impl TypedTool for Read {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        blocking(cx, move |cx| {
+        let (pdf, moved) = pdf::read(&input.path, cx).await.map(|pdf| (pdf.text, pdf.moved)).unzip();
+        let mut outcome = blocking(cx, move |cx| {
             let Input { path, offset, limit } = &input;
             let question = format!("read {path} {offset:?} {limit:?}");
-            Ok(counted(read(&input, cx)?, &question, cx))
+            Ok(counted(read(&input, pdf.as_ref(), cx)?, &question, cx))
         })
-        .await
+        .await;
+        tell_moved(&mut outcome, moved.unwrap_or_default());
+        outcome
     }
 }
 
-fn read(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
+/// `pdf`: its text, or why there is none, if it is one.
+fn read(input: &Input, pdf: Option<&Result<AsText, String>>, cx: &ToolContext) -> Result<Outcome, Outcome> {
     let path = paths::resolve(NAME, &input.path, &cx.workspace)?;
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Outcome::failed(not_found(&path, cx)),
@@ -92,7 +97,7 @@ fn read(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
     let failed = |error: io::Error| Outcome::failed(format!("read: {}: {error}", paths::shown(path, &cx.workspace)));
     match found {
         Found::Folder => list(path, cx).map_err(failed),
-        Found::File { bytes } => read_file(path, bytes, input, cx).map_err(failed)?,
+        Found::File { bytes } => read_file((path, bytes), pdf, input, cx).map_err(failed)?,
         Found::Other => {
             let shown = paths::shown(path, &cx.workspace);
             Err(Outcome::failed(format!("read: {shown} is not a regular file (a device, pipe or socket)")))
@@ -164,7 +169,15 @@ struct Whole {
     content: Option<Vec<u8>>,
 }
 
-fn read_file(path: &Path, size: u64, input: &Input, cx: &ToolContext) -> io::Result<Result<Outcome, Outcome>> {
+fn read_file(
+    (path, size): (&Path, u64),
+    pdf: Option<&Result<AsText, String>>,
+    input: &Input,
+    cx: &ToolContext,
+) -> io::Result<Result<Outcome, Outcome>> {
+    if let Some(Ok(text)) = pdf {
+        return read_as_text(path, text, input, cx);
+    }
     if let Some(other) = as_text(path, size, cx)? {
         return read_as_text(path, &other, input, cx);
     }
@@ -176,8 +189,13 @@ fn read_file(path: &Path, size: u64, input: &Input, cx: &ToolContext) -> io::Res
                 return Ok(Ok(picture));
             }
             let size = if size < 1024 { format!("{size} bytes") } else { format!("{} KB", size / 1024) };
-            let is_pdf = kind.as_deref() == Some(sniff::PDF);
-            let hint = if is_pdf { " `pdftotext FILE -` prints its text, where that is installed." } else { "" };
+            let hint = match pdf {
+                Some(Err(why)) => format!(" Its text: {why}."),
+                _ if kind.as_deref() == Some(sniff::PDF) => {
+                    " `pdftotext FILE -` prints its text, where that is installed.".to_owned()
+                }
+                _ => String::new(),
+            };
             let kind = kind.map_or(String::new(), |kind| format!(", looks like {kind}"));
             let shown = paths::shown(path, &cx.workspace);
             Ok(Outcome::ok(format!("{shown} is a binary file, {size}{kind}. Its content cannot be shown.{hint}"))
@@ -188,7 +206,7 @@ fn read_file(path: &Path, size: u64, input: &Input, cx: &ToolContext) -> io::Res
     })
 }
 
-/// What is read as another text than its bytes: a notebook, UTF-16.
+/// What is read as another text than its bytes: a notebook, UTF-16, a PDF.
 struct AsText {
     text: String,
     /// Of the file; `None`: what `edit` would have to know of it is not this text.
@@ -293,7 +311,7 @@ fn scan(mut file: impl io::Read, size: u64, mut window: Window, cx: &ToolContext
             Err(error) => return Err(error),
         };
         let bytes = &buffer[..count];
-        if read == 0 && sniff::is_binary(bytes) {
+        if read == 0 && (sniff::is_binary(bytes) || sniff::is_pdf(bytes)) {
             return Ok(Scanned::Binary(sniff::kind(bytes)));
         }
         if count == 0 {

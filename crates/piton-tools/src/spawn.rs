@@ -191,7 +191,7 @@ impl Spawn {
     }
 
     /// Starts it in a process group of its own, tells it `input`, and keeps this end of what it writes.
-    pub fn run(&self, input: Option<String>, keep: Keep) -> io::Result<Running> {
+    pub fn run(&self, input: Option<Vec<u8>>, keep: Keep) -> io::Result<Running> {
         // A sandbox has another use for its own standard input.
         let (input, confined) = match self.confinement {
             Confinement::Sandbox(_) => (None, input),
@@ -208,7 +208,7 @@ impl Spawn {
         let feeding = tokio::spawn(async move {
             if let Some((mut stdin, input)) = stdin.zip(input) {
                 // Who does not want to know need not read it.
-                let _ = stdin.write_all(input.as_bytes()).await;
+                let _ = stdin.write_all(&input).await;
             }
         });
         let (stdout, stderr) = (Caught::read(child.stdout.take(), keep), Caught::read(child.stderr.take(), keep));
@@ -235,7 +235,7 @@ impl Spawn {
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
-    fn command(&self, group: Group, streams: Streams, input: Option<&str>) -> io::Result<Command> {
+    fn command(&self, group: Group, streams: Streams, input: Option<&[u8]>) -> io::Result<Command> {
         let Some((program, arguments)) = self.argv.split_first() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command"));
         };
@@ -346,7 +346,7 @@ pub enum Keep {
 }
 
 /// Bytes of what a process writes that are kept; the rest is thrown away.
-const MOST_BYTES: usize = 1 << 20;
+pub(crate) const KEPT_BYTES: usize = 1 << 20;
 /// How long a process's output is awaited when it has ended: something it started may hold the pipe for ever.
 const AFTER_ITS_END: Duration = Duration::from_millis(200);
 
@@ -368,9 +368,9 @@ impl Caught {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.extend_from_slice(&piece[..read]);
                 match keep {
-                    Keep::First => kept.truncate(MOST_BYTES),
-                    Keep::Last if kept.len() > 2 * MOST_BYTES => {
-                        let surplus = kept.len() - MOST_BYTES;
+                    Keep::First => kept.truncate(KEPT_BYTES),
+                    Keep::Last if kept.len() > 2 * KEPT_BYTES => {
+                        let surplus = kept.len() - KEPT_BYTES;
                         kept.drain(..surplus);
                     }
                     Keep::Last => {}
@@ -440,7 +440,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_process_leaves_in_its_group_does_not_outlive_it() {
-        let mut running = script("cat; sleep 60 & echo $! >&2").run(Some("told".to_owned()), Keep::First).unwrap();
+        let mut running = script("cat; sleep 60 & echo $! >&2").run(Some(b"told".to_vec()), Keep::First).unwrap();
         assert!(running.wait().await.unwrap().success());
         let (said, left) = running.output().await;
         assert_eq!(said, "told");

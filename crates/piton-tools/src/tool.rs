@@ -12,7 +12,7 @@ use crate::plan::{Look, Plan};
 use crate::servers::ServerClient;
 use crate::spawn::Confinement;
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status, ToolSpec, Touches};
+use piton_core::call::{Outcome, Status, ToolSpec, Touches, UNDONE, undone_line};
 use piton_core::ids::CallId;
 use piton_core::limits::{
     BACKGROUND_MAX_MS, BACKGROUND_MOST, BACKGROUND_UNATTENDED_MS, BASH_DEFAULT_MS, BASH_MAX_MS, TOOL_OUTPUT_CHARS,
@@ -21,7 +21,7 @@ use piton_core::progress::REPEAT_NOTE;
 use piton_core::secrets::Firewall;
 use piton_core::task::Tasks;
 use piton_core::truncate::OutputCut;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -153,6 +153,17 @@ pub(crate) async fn blocking(
         Ok(Ok(outcome) | Err(outcome)) => outcome,
         Err(error) if error.is_panic() => Outcome::failed("the tool panicked; this is a bug in Piton"),
         Err(_) => cancelled(),
+    }
+}
+
+/// Tells what a sandbox has moved away as with the outcome of a command.
+pub(crate) fn tell_moved(outcome: &mut Outcome, moved: Vec<String>) {
+    for said in moved {
+        outcome.text = format!("{}\n{}", outcome.text.trim_end(), undone_line(&said));
+        let undone = outcome.metadata.as_object_mut().map(|facts| facts.entry(UNDONE).or_insert_with(|| json!([])));
+        if let Some(undone) = undone.and_then(Value::as_array_mut) {
+            undone.push(said.into());
+        }
     }
 }
 

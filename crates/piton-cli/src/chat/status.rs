@@ -106,7 +106,7 @@ impl StatusLine {
             (self.due, self.started) = (None, Some(Instant::now()));
             let folder = if self.told.folder.is_dir() { self.told.folder.as_path() } else { Path::new("/") };
             let spawn = Spawn::shell(&self.command, &self.env, folder, Confinement::User);
-            let running = spawn.run(Some(self.told.json().to_string()), Keep::First);
+            let running = spawn.run(Some(self.told.json().to_string().into_bytes()), Keep::First);
             // One that cannot be started is one that prints nothing.
             self.running = running.ok().map(|running| (running, Instant::now() + PATIENCE));
         }

@@ -35,6 +35,7 @@ mod network;
 mod options;
 mod ordinary;
 mod patches;
+mod pdf;
 mod permission;
 mod pictures;
 mod plan;

@@ -245,7 +245,7 @@ struct Ended {
 
 /// Runs a command, and ends whatever it leaves behind.
 async fn run(command: Spawn, input: String) -> HookResult<Ended> {
-    let running = command.run(Some(input + "\n"), Keep::First);
+    let running = command.run(Some((input + "\n").into_bytes()), Keep::First);
     let mut running = running.map_err(|error| HookError(format!("it cannot be started: {error}")))?;
     let status = running.wait().await?;
     let (stdout, stderr) = running.output().await;

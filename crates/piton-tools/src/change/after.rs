@@ -8,9 +8,9 @@ use super::content_now;
 use crate::after_edit::{AfterEdit, Does};
 use crate::diff::diff;
 use crate::spawn::{Keep, Spawn, moved_away};
-use crate::tool::ToolContext;
-use piton_core::call::{Outcome, Status, UNDONE, undone_line};
-use serde_json::{Value, json};
+use crate::tool::{ToolContext, tell_moved};
+use piton_core::call::{Outcome, Status};
+use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -100,17 +100,6 @@ fn set_hash(metadata: &mut Value, path: &Path, hash: &str) {
     match metadata.get_mut("files").and_then(Value::as_array_mut) {
         Some(files) => files.iter_mut().for_each(set),
         None => set(metadata),
-    }
-}
-
-/// Tells what a sandbox has moved away as with the outcome of a command.
-fn tell_moved(outcome: &mut Outcome, moved: Vec<String>) {
-    for said in moved {
-        outcome.text = format!("{}\n{}", outcome.text.trim_end(), undone_line(&said));
-        let undone = outcome.metadata.as_object_mut().map(|facts| facts.entry(UNDONE).or_insert_with(|| json!([])));
-        if let Some(undone) = undone.and_then(Value::as_array_mut) {
-            undone.push(said.into());
-        }
     }
 }
 

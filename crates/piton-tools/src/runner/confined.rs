@@ -75,9 +75,9 @@ pub(super) fn start_here(order: &Order, backend: Backend, terminal: Option<Owned
 }
 
 /// A standard input that says this, and then ends. However long it is, nobody has to write it while it is read.
-fn told(input: &str) -> io::Result<Stdio> {
+fn told(input: &[u8]) -> io::Result<Stdio> {
     let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
-    file.write_all(input.as_bytes())?;
+    file.write_all(input)?;
     file.rewind()?;
     Ok(Stdio::from(file))
 }
