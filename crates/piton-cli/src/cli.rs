@@ -314,7 +314,7 @@ pub(crate) struct SettingFlags {
     /// Set any configuration key for this run (repeatable): --set limits.max_replies=40
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Ignore instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md)
+    /// Ignore instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md, .claude/rules)
     #[arg(long)]
     pub(crate) no_instructions: bool,
     #[command(flatten)]
@@ -534,7 +534,7 @@ pub(crate) struct ContextArgs {
     /// Look at this folder instead of the current one
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Ignore instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md)
+    /// Ignore instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md, .claude/rules)
     #[arg(long)]
     pub(crate) no_instructions: bool,
     #[command(flatten)]

@@ -422,3 +422,17 @@ impl RetryPolicies {
         self.of_provider.get(provider).unwrap_or(&self.usual)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_steps_or_replies_is_reached_at_its_number() {
+        let limits = StepPolicy { max: Some(3), max_replies: Some(5), ..StepPolicy::default() };
+        let why = |steps, replies| limits.reached(steps, replies).map(|(why, _)| why);
+        assert_eq!((why(2, 4), why(3, 4), why(2, 5)), (None, Some(Why::Steps), Some(Why::Replies)));
+        let none = StepPolicy { max: None, ..StepPolicy::default() };
+        assert_eq!(none.reached(u32::MAX, u32::MAX), None);
+    }
+}

@@ -629,7 +629,7 @@ table! {
     /// The `[context]` table.
     #[schemars(rename = "Context")]
     pub struct ContextTable = "context" sets |policy: Policy| {
-        /// Whether instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md) are read; they are if nothing is said.
+        /// Whether instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md, .claude/rules) are read; they are if nothing is said.
         instructions: bool,
         /// The largest file that an `@` reference shows, in bytes.
         #[schemars(range(min = 1, max = 1_073_741_824))]

@@ -17,6 +17,7 @@ mod instructions;
 mod notes;
 mod references;
 mod resources;
+mod rules;
 mod entries;
 mod servers;
 mod sessions;

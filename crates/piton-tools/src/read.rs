@@ -32,7 +32,7 @@ use std::path::Path;
 use window::{View, Window};
 
 pub use pictures::fault as picture_fault;
-pub use sniff::{image_type, is_binary, is_utf16};
+pub use sniff::{image_type, is_binary, is_pdf, is_utf16};
 
 /// The tool.
 #[derive(Debug, Clone, Copy)]

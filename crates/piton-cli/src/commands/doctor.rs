@@ -279,7 +279,7 @@ fn untrusted(around: &Surroundings) {
 }
 
 /// Parts of a folder for Claude Code that nothing here reads, and what they are.
-const CLAUDE_PARTS: [(&str, &str); 2] = [(".claude/output-styles", "output styles"), (".claude/rules", "rules")];
+const CLAUDE_PARTS: [(&str, &str); 1] = [(".claude/output-styles", "output styles")];
 
 fn line(what: &str, text: &str) {
     view::write_stdout(&format!("{what:<10} {text}\n"));

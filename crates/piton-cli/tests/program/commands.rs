@@ -101,11 +101,11 @@ fn doctor_names_the_models_of_a_server_of_ones_own() {
 #[test]
 fn doctor_finds_a_data_folder_that_cannot_be_written_and_what_of_claude_is_not_used() {
     let stage = used().with_files([
-        (".claude/rules/tests.md", "Test."),
+        (".claude/output-styles/terse.md", "Terse."),
         (".claude/settings.json", r#"{"permissions": {"allow": ["Bash"]}, "hooks": {}}"#),
     ]);
     let ran = Ran::of(stage.piton(&["doctor"])).expect_code(0);
-    let unused = "/.claude/rules (rules); .claude/settings.json (hooks, permissions.allow)";
+    let unused = "/.claude/output-styles (output styles); .claude/settings.json (hooks, permissions.allow)";
     let line = ran.stdout.lines().find(|line| line.starts_with("claude ")).unwrap_or_default();
     assert!(line.contains("not used in ") && line.ends_with(&unused[1..]), "{}", ran.stdout);
     // Hooks that are used, but for those of an event that there is only there.

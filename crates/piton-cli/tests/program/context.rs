@@ -100,6 +100,9 @@ fn instructions_come_first_and_those_of_a_folder_when_it_is_touched() {
         ("deep/CLAUDE.md", "Deep rules\u{202e}."),
         ("deep/x.txt", "x"),
         ("deep/y.txt", "y"),
+        (".claude/rules/all.md", "For all."),
+        (".claude/rules/y.md", "---\npaths: \"**/y.*\"\n---\nOnly for y."),
+        (".claude/rules/rs.md", "---\npaths: \"**/*.rs\"\n---\nOnly for Rust."),
     ];
     let stage = Stage::new(script()).with_files(files);
     stage.home.write("PITON.md", "Mine.");
@@ -111,6 +114,10 @@ fn instructions_come_first_and_those_of_a_folder_when_it_is_touched() {
         ("Use tabs.", [1, 1, 1]),
         ("No semicolons.", [1, 1, 1]),
         ("Deep rules.", [0, 1, 1]),
+        ("For all.", [1, 1, 1]),
+        ("Only for y.", [0, 0, 1]),
+        ("Only for Rust.", [0, 0, 0]),
+        ("paths:", [0, 0, 0]),
         ("not this", [0, 0, 0]),
     ] {
         let found: Vec<usize> = sent.iter().map(|request| request.matches(words).count()).collect();

@@ -45,6 +45,12 @@ fn the_most_particular_rule_wins_and_among_equals_the_last() {
     assert_eq!((reading(&rules), running(&rules)), (Action::Ask, Action::Deny));
     rules.push("bash", Action::Ask);
     assert!(!rules.forbid("bash"));
+    let particular = self::rules(&[("bash(make *)", Action::Allow), ("bash", Action::Deny)]);
+    assert_eq!(
+        action(&particular, "bash", command("make")),
+        Action::Allow,
+        "a pattern is more particular than its tool"
+    );
 }
 
 #[test]

@@ -1,23 +1,25 @@
 //! Instruction files: what a person or a project wants to be kept to, in words, as `AGENTS.md` and its like say it.
 //!
-//! Of each folder one file counts, the first of [`NAMES`], and beside it a `CLAUDE.local.md`: the person's own
-//! (`~/.claude/CLAUDE.md`, then Piton's), then from the repository's root down to the working folder. Those further down are read when a file beside or below them is touched. A file may import others
+//! Of each folder one file counts, the first of [`NAMES`], and beside it the [rules](super::rules) of Claude Code and a
+//! `CLAUDE.local.md`: the person's own (`~/.claude`, then Piton's), then from the repository's root down to the working folder. Those
+//! further down are read when a file beside or below them is touched. A file may import others
 //! (`@docs/style.md`), four hops far. A repository's files may lead to nothing outside of it, by link or by import:
 //! whoever wrote them need not be the person whose home this is.
 
 use super::files;
+use super::rules::{self, Rule, Rules};
 use piton_core::event::{Given, GivenKind};
 use piton_core::imports::{MAX_HOPS, imports};
 use piton_core::limits::{INSTRUCTION_FILE_BYTES, INSTRUCTIONS_BYTES};
 use piton_core::reference::Reference;
-use piton_core::{hidden, tokens};
+use piton_core::{hidden, template, tokens};
 use piton_tools::files::{Files, Found};
 use piton_tools::ledger::hash_of;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 /// What a file of instructions is called; of several in one folder the first counts.
-pub const NAMES: [&str; 4] = ["AGENTS.md", "PITON.md", "CLAUDE.md", "GEMINI.md"];
+pub const NAMES: [&str; 5] = ["AGENTS.md", "PITON.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md"];
 
 /// What a person keeps beside a folder's file, for themselves; read after that.
 const LOCAL: [&str; 1] = ["CLAUDE.local.md"];
@@ -25,8 +27,8 @@ const LOCAL: [&str; 1] = ["CLAUDE.local.md"];
 /// What counts of `~/.claude`.
 const CLAUDE: [&str; 1] = ["CLAUDE.md"];
 
-/// A folder, the names of which the first counts there, and what its file may not lead out of.
-type Place<'a> = (PathBuf, &'static [&'static str], &'a Boundary);
+/// A file to read, what it may not lead out of, and what is to be said of it in any case.
+type Place<'a> = (PathBuf, &'a Boundary, Option<String>);
 
 /// Where instructions are looked for besides the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,24 +79,40 @@ impl Instructions {
         let mut folders: Vec<&Path> = workspace.ancestors().take_while(|dir| dir.starts_with(&root)).collect();
         folders.reverse();
         let (own, project) = (Boundary::own(self, files), Boundary::repository(root.clone()));
-        let claude = self.home.iter().map(|home| (home.join(".claude"), &CLAUDE[..], &own));
-        let global = self.global_dir.iter().map(|dir| (dir.clone(), &NAMES[..], &own));
-        let project = folders.into_iter().flat_map(|dir| in_folder(dir, &project));
-        self.read(claude.chain(global).chain(project).collect(), workspace, files, &HashSet::new(), 0)
+        let mut places = Vec::new();
+        if let Some(home) = &self.home {
+            places.extend(first_of(&home.join(".claude"), &CLAUDE, &own, files));
+            places.extend(rules_of(home, &own, files));
+        }
+        places.extend(self.global_dir.iter().filter_map(|dir| first_of(dir, &NAMES, &own, files)));
+        places.extend(folders.into_iter().flat_map(|dir| in_folder(dir, &project, files)));
+        self.read(places, workspace, files, &HashSet::new(), 0)
     }
 
-    /// What holds in these folders of the workspace besides, without the files that are known. `used`: how many bytes
-    /// of instructions the model has already.
+    /// What holds in these folders of the workspace besides, and for files that were touched, without the files that are known.
+    /// `used`: how many bytes of instructions the model has already.
     pub(crate) fn further_down(
         &self,
-        folders: &[PathBuf],
+        (folders, touched, rules): (&[PathBuf], &[PathBuf], &mut Rules),
         workspace: &Path,
         files: &dyn Files,
-        known: &HashSet<PathBuf>,
-        used: usize,
+        (known, used): (&HashSet<PathBuf>, usize),
     ) -> Vec<Piece> {
-        let boundary = Boundary::repository(root(workspace, files));
-        self.read(folders.iter().flat_map(|dir| in_folder(dir, &boundary)).collect(), workspace, files, known, used)
+        let root = root(workspace, files);
+        let (own, project) = (Boundary::own(self, files), Boundary::repository(root.clone()));
+        let mut named: BTreeMap<PathBuf, &Boundary> = BTreeMap::new();
+        for file in touched {
+            let mut look = |folder: &Path, base: &Path, boundary| {
+                let found = rules.for_file(file, (folder, base), files, |real| Boundary::holds(boundary, real));
+                named.extend(found.into_iter().map(|path| (path, boundary)));
+            };
+            self.home.iter().for_each(|home| look(home, &root, &own));
+            let folders = file.ancestors().skip(1).take_while(|folder| folder.starts_with(&root));
+            folders.for_each(|folder| look(folder, folder, &project));
+        }
+        let mut places: Vec<Place<'_>> = named.into_iter().map(|(path, boundary)| (path, boundary, None)).collect();
+        places.extend(folders.iter().flat_map(|dir| in_folder(dir, &project, files)));
+        self.read(places, workspace, files, known, used)
     }
 
     /// The files of these places, outermost first.
@@ -112,14 +130,15 @@ impl Instructions {
         let room = most.saturating_sub(used);
         let mut reader =
             InstructionReader { workspace, files, home: self.home.as_deref(), seen: known.clone(), most, room };
-        let found = places.into_iter().filter_map(|(dir, names, boundary)| {
-            let named = names.iter().map(|name| dir.join(name));
-            Some((named.into_iter().find(|path| is_there(files, path))?, boundary))
-        });
-        let found: Vec<(PathBuf, &Boundary)> = found.collect();
+        let mut pieces = Vec::new();
         // The nearest counts most, so it is the last that room is taken from.
-        let mut pieces: Vec<_> =
-            found.into_iter().rev().map(|(path, boundary)| (reader.read(&path, boundary, None), boundary)).collect();
+        for (path, boundary, said) in places.into_iter().rev() {
+            let mut piece = reader.read(&path, boundary, None);
+            if let (Some(piece), Some(said)) = (&mut piece, &said) {
+                note(piece, said);
+            }
+            pieces.push((piece, boundary));
+        }
         pieces.reverse();
         let mut all = Vec::new();
         for (piece, boundary) in pieces {
@@ -132,9 +151,22 @@ impl Instructions {
     }
 }
 
-/// A folder's own file, and the one that a person keeps beside it.
-fn in_folder<'a>(dir: &Path, boundary: &'a Boundary) -> [Place<'a>; 2] {
-    [(dir.to_path_buf(), &NAMES, boundary), (dir.to_path_buf(), &LOCAL, boundary)]
+/// A folder's own file, its rules, and the file that a person keeps beside it.
+fn in_folder<'a>(dir: &Path, boundary: &'a Boundary, files: &dyn Files) -> Vec<Place<'a>> {
+    let own = first_of(dir, &NAMES, boundary, files).into_iter();
+    own.chain(rules_of(dir, boundary, files)).chain(first_of(dir, &LOCAL, boundary, files)).collect()
+}
+
+/// The first of these names that is there.
+fn first_of<'a>(dir: &Path, names: &[&str], boundary: &'a Boundary, files: &dyn Files) -> Option<Place<'a>> {
+    let mut named = names.iter().map(|name| dir.join(name));
+    Some((named.find(|path| is_there(files, path))?, boundary, None))
+}
+
+/// The rules in a folder that hold for all files.
+fn rules_of<'a>(dir: &Path, boundary: &'a Boundary, files: &dyn Files) -> Vec<Place<'a>> {
+    let all = rules::of_folder(dir, files, |real| boundary.holds(real));
+    all.into_iter().filter(Rule::is_for_all).map(|rule| (rule.path, boundary, rule.mistake)).collect()
 }
 
 /// The repository that a folder lies in, or the folder itself.
@@ -225,7 +257,8 @@ impl InstructionReader<'_> {
             Err(error) => return refused(files::why(&error)),
         };
         let whole = file.text();
-        let (text, hidden) = hidden::strip(&whole);
+        let whole = if rules::is_rule(path) { template::body(&whole) } else { &whole };
+        let (text, hidden) = hidden::strip(whole);
         let mut text = text.trim().to_owned();
         let mut notices = Vec::new();
         if !file.is_whole() {

@@ -6,6 +6,7 @@
 
 use super::files;
 use super::instructions::{Instructions, Piece, instructions_note};
+use super::rules::Rules;
 use piton_core::branch;
 use piton_core::budget::dollars;
 use piton_core::event::{Event, Given, GivenKind, Record, StepKind};
@@ -50,6 +51,8 @@ pub(crate) struct Notes {
     touched: Vec<PathBuf>,
     /// Folders that were looked through.
     searched: HashSet<PathBuf>,
+    /// Rules for single files, as they were found.
+    rules: Rules,
     /// What was said at the beginning is gone from what the model sees.
     is_forgotten: bool,
     /// What it was told in this turn.
@@ -190,15 +193,17 @@ impl Notes {
         addition: &mut Addition,
     ) {
         let mut folders = BTreeSet::new();
-        for path in std::mem::take(&mut self.touched) {
+        let touched = std::mem::take(&mut self.touched);
+        for path in &touched {
             let within = path.ancestors().skip(1).take_while(|dir| dir.starts_with(workspace) && *dir != workspace);
             folders.extend(within.map(Path::to_path_buf));
         }
         let folders: Vec<PathBuf> = folders.into_iter().filter(|dir| self.searched.insert(dir.clone())).collect();
-        if !folders.is_empty() {
+        if !touched.is_empty() {
             // What is said in this very step is not yet heard of.
             let used = self.instruction_bytes + addition.items.iter().map(|item| item.bytes).sum::<usize>();
-            let pieces = instructions.further_down(&folders, workspace, files, &self.given, used);
+            let looked_for = (&folders[..], &touched[..], &mut self.rules);
+            let pieces = instructions.further_down(looked_for, workspace, files, (&self.given, used));
             addition.instructions(&pieces, FURTHER_DOWN);
         }
     }

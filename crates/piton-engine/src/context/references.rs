@@ -17,7 +17,7 @@ use piton_core::reference::{self, Reference, ShownFile, Style};
 use piton_core::tokens::Family;
 use piton_tools::files::{Files, Found as Kind, Next};
 use piton_tools::ledger::hash_of;
-use piton_tools::read::{image_type, is_binary, picture_fault};
+use piton_tools::read::{image_type, is_binary, is_pdf, picture_fault};
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
@@ -404,7 +404,7 @@ impl ReferenceReader<'_> {
             Err(error) => return Err(files::why(&error)),
         }
         let file = self.files.beginning(path, most).map_err(|error| files::why(&error))?;
-        if is_binary(&file.bytes) || file.is_binary() {
+        if is_binary(&file.bytes) || file.is_binary() || is_pdf(&file.bytes) {
             return Ok(unread(file.size));
         }
         let text = file.text();

@@ -14,7 +14,7 @@ pub fn is_binary(head: &[u8]) -> bool {
 }
 
 /// Whether it is a PDF, which may be text to its last byte and is nothing that anybody reads.
-pub(super) fn is_pdf(head: &[u8]) -> bool {
+pub fn is_pdf(head: &[u8]) -> bool {
     head.starts_with(b"%PDF-")
 }
 

@@ -1,6 +1,7 @@
 //! Instruction files, in folders made for it.
 
 use super::{Instructions, Piece, instructions_note};
+use crate::context::rules::Rules;
 use piton_tools::disk::Disk;
 use std::collections::HashSet;
 use std::fs;
@@ -67,13 +68,60 @@ fn files_of_claude_code_count_the_persons_and_those_kept_beside_a_repositorys() 
     ];
     assert_eq!(place.at("repo"), start);
     let below = place.instructions().further_down(
-        &[place.root.join("repo/a")],
+        (&[place.root.join("repo/a")], &[], &mut Rules::default()),
         &place.root.join("repo"),
         &Disk::to_read(),
-        &HashSet::new(),
-        0,
+        (&HashSet::new(), 0),
     );
     assert_eq!(place.told(&below), ["repo/a/CLAUDE.local.md: mine further down"]);
+}
+
+#[test]
+fn rules_of_claude_code_hold_for_all_files_or_for_those_that_they_name() {
+    let place = Place::with(&[
+        ("home/.claude/rules/mine.md", "always mine"),
+        ("home/.claude/rules/rust.md", "---\npaths: \"**/*.rs\"\n---\nmy Rust"),
+        ("repo/.claude/CLAUDE.md", "ours"),
+        ("repo/.claude/rules/style.md", "tabs @../../docs/more.md"),
+        ("repo/docs/more.md", "more"),
+        ("repo/.claude/rules/deep/api.md", "---\npaths:\n  - \"src/**/*.{ts,tsx}\"\n  - docs/*\n---\n# API\nbe brief"),
+        ("repo/.claude/rules/odd.md", "---\npaths: \"[\"\n---\nodd"),
+        ("repo/.claude/rules/note.txt", "no rule"),
+        ("repo/web/.claude/rules/web.md", "in the web"),
+        ("elsewhere/secret.md", "key"),
+    ]);
+    let rules = place.root.join("repo/.claude/rules");
+    std::os::unix::fs::symlink(place.root.join("elsewhere/secret.md"), rules.join("z.md")).expect("a link");
+    let start = place.at("repo");
+    let mistake =
+        "it is taken to hold for all files: paths: error parsing glob '[': unclosed character class; missing ']'";
+    assert_eq!(
+        start,
+        [
+            "home/.claude/rules/mine.md: always mine".to_owned(),
+            "repo/.claude/CLAUDE.md: ours".to_owned(),
+            format!("repo/.claude/rules/odd.md: odd | {mistake}"),
+            "repo/.claude/rules/style.md: tabs @../../docs/more.md".to_owned(),
+            "repo/docs/more.md: more".to_owned(),
+            "repo/.claude/rules/z.md:  | not used: it leads out of the repository".to_owned(),
+        ]
+    );
+    let repo = place.root.join("repo");
+    let mut known = Rules::default();
+    let mut touch = |files: &[&str], folders: &[&str]| {
+        let path = |name: &&str| repo.join(name);
+        let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) =
+            (files.iter().map(path).collect(), folders.iter().map(path).collect());
+        let looked_for = (&folders[..], &files[..], &mut known);
+        let pieces = place.instructions().further_down(looked_for, &repo, &Disk::to_read(), (&HashSet::new(), 0));
+        place.told(&pieces)
+    };
+    let api = "repo/.claude/rules/deep/api.md: # API\nbe brief";
+    assert_eq!(touch(&["src/a/b.tsx"], &[]), [api]);
+    assert_eq!(touch(&["src/a.rs"], &[]), ["home/.claude/rules/rust.md: my Rust"]);
+    assert_eq!(touch(&["README.md", "docs/a/b.md"], &[]), [""; 0]);
+    assert_eq!(touch(&["web/a.css"], &["web"]), ["repo/web/.claude/rules/web.md: in the web"]);
+    assert_eq!(touch(&[".claude/rules/deep/api.md"], &[]), [api], "when it was summed up it is given again");
 }
 
 #[test]
@@ -90,7 +138,12 @@ fn one_file_a_folder_from_the_persons_own_down_to_here() {
     assert_eq!(place.at("repo/a/b"), ["config/PITON.md: mine", "repo/AGENTS.md: top", "repo/a/b/CLAUDE.md: deep"]);
     let known = HashSet::from([place.root.join("repo/a/b/CLAUDE.md")]);
     let folders = [place.root.join("repo/a/b"), place.root.join("repo/a/b/c")];
-    let pieces = place.instructions().further_down(&folders, &place.root.join("repo"), &Disk::to_read(), &known, 0);
+    let pieces = place.instructions().further_down(
+        (&folders, &[], &mut Rules::default()),
+        &place.root.join("repo"),
+        &Disk::to_read(),
+        (&known, 0),
+    );
     assert_eq!(place.told(&pieces), ["repo/a/b/c/AGENTS.md: deeper"]);
     assert_eq!(pieces[0].shown, "a/b/c/AGENTS.md");
 }
