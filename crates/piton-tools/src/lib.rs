@@ -25,6 +25,7 @@ mod paths;
 pub mod diff;
 mod change;
 pub mod after_edit;
+mod pdf;
 pub mod read;
 pub mod write;
 pub mod edit;

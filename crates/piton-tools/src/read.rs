@@ -31,8 +31,9 @@ use std::io;
 use std::path::Path;
 use window::{View, Window};
 
+pub use crate::pdf::is_pdf;
 pub use pictures::fault as picture_fault;
-pub use sniff::{image_type, is_binary, is_pdf, is_utf16};
+pub use sniff::{image_type, is_binary, is_utf16};
 
 /// The tool.
 #[derive(Debug, Clone, Copy)]
@@ -311,7 +312,7 @@ fn scan(mut file: impl io::Read, size: u64, mut window: Window, cx: &ToolContext
             Err(error) => return Err(error),
         };
         let bytes = &buffer[..count];
-        if read == 0 && (sniff::is_binary(bytes) || sniff::is_pdf(bytes)) {
+        if read == 0 && (sniff::is_binary(bytes) || is_pdf(bytes)) {
             return Ok(Scanned::Binary(sniff::kind(bytes)));
         }
         if count == 0 {

@@ -4,6 +4,7 @@
 
 use crate::input::lenient;
 use crate::limits::{WEB_PAGE_BYTES, WEB_PAGE_TIME};
+use crate::pdf::{self, PdfText};
 use crate::plan::{Look, Plan, QuestionDraft};
 use crate::tool::{ToolContext, cancelled};
 use crate::typed::TypedTool;
@@ -111,22 +112,40 @@ impl TypedTool for WebFetch {
     }
 }
 
-/// A piece of the page, marked as what it is.
-async fn read(page: Page, offset: u64, cx: &ToolContext) -> Result<Outcome, Outcome> {
-    let Page { url, content_type, body, .. } = page;
-    let bytes = body.len();
+/// What a page says. The inner error ends the sentence that begins with its address.
+async fn of_page(
+    body: Vec<u8>,
+    content_type: Option<String>,
+    cx: &ToolContext,
+) -> Result<Result<Reading, String>, Outcome> {
     // A page may be made to take long.
     let work = tokio::task::spawn_blocking(move || web_page::read(&body, content_type.as_deref()));
     let reading = tokio::select! {
         () = cx.cancel.cancelled() => return Err(cancelled()),
         reading = tokio::time::timeout(WEB_PAGE_TIME, work) => reading.map_err(|_| too_slow())?,
     };
-    let url = shown(&url);
-    let Reading { text, kind, notices } = match reading {
-        Ok(Ok(reading)) => reading,
-        Ok(Err(why)) => return Err(Outcome::failed(format!("{NAME}: {url} {why}."))),
-        Err(_) => return Err(Outcome::failed(format!("{NAME}: {url} cannot be turned into text."))),
+    Ok(reading.unwrap_or_else(|_| Err("cannot be turned into text".to_owned())))
+}
+
+/// What a PDF says, by the program that reads it in the sandbox.
+async fn of_pdf(body: Vec<u8>, cx: &ToolContext) -> Result<Reading, String> {
+    let (bytes, mut notices) = (body.len(), Vec::new());
+    let read = pdf::text(body, &mut notices, cx).await;
+    let PdfText { text, pages } = read.map_err(|why| format!("is a PDF of {bytes} bytes. Its text: {why}"))?;
+    let (text, _) = hidden::strip(&text);
+    notices.insert(0, format!("the text of a PDF of {pages}"));
+    Ok(Reading { text: text.into_owned(), kind: "application/pdf".to_owned(), notices })
+}
+
+/// A piece of the page, marked as what it is.
+async fn read(page: Page, offset: u64, cx: &ToolContext) -> Result<Outcome, Outcome> {
+    let Page { url, content_type, body, .. } = page;
+    let (bytes, url) = (body.len(), shown(&url));
+    let reading = match pdf::is_pdf(&body) && pdf::is_read(cx) {
+        true => of_pdf(body, cx).await,
+        false => of_page(body, content_type, cx).await?,
     };
+    let Reading { text, kind, notices } = reading.map_err(|why| Outcome::failed(format!("{NAME}: {url} {why}.")))?;
     let total = text.chars().count();
     let from = usize::try_from(offset).unwrap_or(usize::MAX);
     if from > 0 && from >= total {

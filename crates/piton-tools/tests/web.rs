@@ -183,3 +183,22 @@ fn a_plan_names_the_one_host_and_what_cannot_be_is_refused_before_anybody_is_ask
         assert!(plan(url).is_err(), "{url}");
     }
 }
+
+#[tokio::test]
+async fn a_pdf_is_read_in_the_sandbox_and_nowhere_else() {
+    // Without a table of its objects, which readers make up for.
+    let pdf = "%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n\
+               2 0 obj\n<< /Type /Pages /Kids [3 0 R] /Count 1 >>\nendobj\n\
+               3 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Contents 5 0 R \
+               /Resources << /Font << /F 4 0 R >> >> >>\nendobj\n\
+               4 0 obj\n<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>\nendobj\n\
+               5 0 obj\n<< /Length 38 >>\nstream\nBT /F 12 Tf 20 200 Td (A paper) Tj ET \nendstream\nendobj\n\
+               trailer\n<< /Root 1 0 R /Size 6 >>\n%%EOF\n";
+    let port = serve(move |_| ("application/pdf".into(), pdf.as_bytes().to_vec()));
+    let url = json!({"url": format!("http://good.test:{port}/a.pdf")});
+    let outcome = fetch(&Place::confined(), url.clone()).await;
+    assert!(outcome.text.contains("[page 1]\nA paper\n</web_page>\n[the text of a PDF of 1 page]"), "{}", outcome.text);
+    let outcome = fetch(&Place::new(), url).await;
+    assert_eq!(outcome.status, Status::Failed, "{}", outcome.text);
+    assert!(outcome.text.contains("is application/pdf of"), "{}", outcome.text);
+}

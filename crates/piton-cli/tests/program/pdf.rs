@@ -61,7 +61,7 @@ fn a_pdf_is_read_page_by_page_and_what_is_none_or_has_no_text_is_said() {
     assert_eq!(
         said[0],
         "1: [page 1]\n2: Hello from the first page\n3: [page 2]\n4: and from the second\n\
-         (the text of a PDF of 2 pages; `pdftotext -layout FILE -` keeps columns of tables.)"
+         (the text of a PDF of 2 pages; `pdftotext -layout FILE -` keeps columns of tables)"
     );
     assert!(
         said[1].contains("looks like PDF document. Its content cannot be shown. Its text: pdftotext cannot read it: "),

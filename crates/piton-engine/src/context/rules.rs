@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 const FOLDER: &str = ".claude/rules";
 /// Rules of one folder that are looked at.
 const MOST: usize = 100;
+/// What may lie in a folder of rules.
+const MOST_NAMES: usize = 1_000;
 /// Folders below each other in which they are looked for.
 const DEPTH: usize = 4;
 
@@ -82,7 +84,9 @@ pub(super) fn of_folder(folder: &Path, files: &dyn Files, is_inside: impl Fn(&Pa
 }
 
 fn below(folder: &Path, depth: usize, files: &dyn Files, found: &mut Vec<PathBuf>) {
-    for (name, kind) in files.list(folder, MOST).unwrap_or_default() {
+    let mut names = files.list(folder, MOST_NAMES).unwrap_or_default();
+    names.sort_by(|(one, _), (other, _)| one.cmp(other));
+    for (name, kind) in names {
         let path = folder.join(&name);
         match kind {
             Found::Folder if depth > 0 => below(&path, depth - 1, files, found),

@@ -13,11 +13,6 @@ pub fn is_binary(head: &[u8]) -> bool {
     head.contains(&0) || head.iter().filter(odd).count() * 10 > head.len() * 3
 }
 
-/// Whether it is a PDF, which may be text to its last byte and is nothing that anybody reads.
-pub fn is_pdf(head: &[u8]) -> bool {
-    head.starts_with(b"%PDF-")
-}
-
 /// Whether a text says of itself that it is UTF-16.
 pub fn is_utf16(head: &[u8]) -> bool {
     matches!(head, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..])
