@@ -88,6 +88,7 @@ impl Notes {
             Event::CompactionFinished { .. } => {
                 self.touched.extend(self.given.drain());
                 self.searched.clear();
+                self.rules = Rules::default();
                 self.instruction_bytes = 0;
                 self.is_forgotten = true;
             }

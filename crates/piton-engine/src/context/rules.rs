@@ -31,7 +31,7 @@ impl Rule {
     fn read(path: PathBuf, text: &str) -> Self {
         match only(text) {
             Ok(only) => Self { path, mistake: None, only },
-            Err(why) => Self { path, mistake: Some(format!("it is taken to hold for all files: {why}")), only: None },
+            Err(why) => Self { path, mistake: Some(format!("applied to all files: {why}")), only: None },
         }
     }
 

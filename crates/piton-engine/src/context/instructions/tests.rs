@@ -80,7 +80,7 @@ fn files_of_claude_code_count_the_persons_and_those_kept_beside_a_repositorys() 
 fn rules_of_claude_code_hold_for_all_files_or_for_those_that_they_name() {
     let place = Place::with(&[
         ("home/.claude/rules/mine.md", "always mine"),
-        ("home/.claude/rules/rust.md", "---\npaths: \"**/*.rs\"\n---\nmy Rust"),
+        ("home/.claude/rules/rust.md", "\u{feff}---\npaths: \"**/*.rs\"\n---\nmy Rust"),
         ("repo/.claude/CLAUDE.md", "ours"),
         ("repo/.claude/rules/style.md", "tabs @../../docs/more.md"),
         ("repo/docs/more.md", "more"),
@@ -93,8 +93,7 @@ fn rules_of_claude_code_hold_for_all_files_or_for_those_that_they_name() {
     let rules = place.root.join("repo/.claude/rules");
     std::os::unix::fs::symlink(place.root.join("elsewhere/secret.md"), rules.join("z.md")).expect("a link");
     let start = place.at("repo");
-    let mistake =
-        "it is taken to hold for all files: paths: error parsing glob '[': unclosed character class; missing ']'";
+    let mistake = "applied to all files: paths: error parsing glob '[': unclosed character class; missing ']'";
     assert_eq!(
         start,
         [
