@@ -1,6 +1,7 @@
 //! `@path` in an instruction file: another file that belongs to it. In code they mean something else and are passed over.
 
 use crate::reference::{self, Reference, Style};
+use std::borrow::Cow;
 
 /// How far imports lead: a file that an instruction file imports is one hop away.
 pub const MAX_HOPS: usize = 4;
@@ -12,27 +13,50 @@ pub fn imports(markdown: &str) -> Vec<Reference> {
 
 /// The text with code, in fences and between backticks, and comments left out.
 fn without_code(markdown: &str) -> String {
-    let mut prose = String::new();
-    let mut fence: Option<&str> = None;
-    for line in markdown.lines() {
-        let trimmed = line.trim_start();
-        match fence {
-            // A fence ends with at least as many of what it began with, and nothing else.
-            Some(open) => {
-                if trimmed.starts_with(open) && trimmed.trim_end().trim_start_matches(&open[..1]).is_empty() {
-                    fence = None;
-                }
-            }
-            None => match opening(trimmed) {
-                Some(open) => fence = Some(open),
-                None => {
-                    prose.push_str(line);
-                    prose.push('\n');
-                }
-            },
-        }
-    }
+    let mut fences = Fences::default();
+    let prose: String = markdown.split_inclusive('\n').filter(|line| !fences.hold(line)).collect();
     without_spans(&without_comments(&prose))
+}
+
+/// The text without the comments that begin a line and stand in no code: Claude Code keeps them from the model.
+pub fn without_block_comments(markdown: &str) -> Cow<'_, str> {
+    if !markdown.contains(COMMENT.0) {
+        return Cow::Borrowed(markdown);
+    }
+    let (mut kept, mut fences, mut is_in_comment) = (String::new(), Fences::default(), false);
+    for line in markdown.split_inclusive('\n') {
+        let is_first = !is_in_comment && !fences.hold(line) && line.trim_start().starts_with(COMMENT.0);
+        if !is_in_comment && !is_first {
+            kept.push_str(line);
+            continue;
+        }
+        let end = line.split_once(COMMENT.1);
+        is_in_comment = end.is_none();
+        kept.push_str(end.map_or("", |(_, behind)| behind.trim_start()));
+    }
+    Cow::Owned(kept)
+}
+
+const COMMENT: (&str, &str) = ("<!--", "-->");
+
+/// The fence that a text is in, line by line.
+#[derive(Default)]
+struct Fences<'t>(Option<&'t str>);
+
+impl<'t> Fences<'t> {
+    /// Whether this line belongs to one.
+    fn hold(&mut self, line: &'t str) -> bool {
+        let trimmed = line.trim();
+        let Some(open) = self.0 else {
+            self.0 = opening(trimmed);
+            return self.0.is_some();
+        };
+        // A fence ends with at least as many of what it began with, and nothing else.
+        if trimmed.starts_with(open) && trimmed.trim_start_matches(&open[..1]).is_empty() {
+            self.0 = None;
+        }
+        true
+    }
 }
 
 /// The backticks or tildes that open a fence.
@@ -47,10 +71,10 @@ fn opening(line: &str) -> Option<&str> {
 fn without_comments(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
-    while let Some((before, behind)) = rest.split_once("<!--") {
+    while let Some((before, behind)) = rest.split_once(COMMENT.0) {
         kept.push_str(before);
         kept.push(' ');
-        rest = behind.split_once("-->").map_or("", |(_, behind)| behind);
+        rest = behind.split_once(COMMENT.1).map_or("", |(_, behind)| behind);
     }
     kept + rest
 }
@@ -101,6 +125,13 @@ mod tests {
         let text = "@docs/a.md\n- see @b.md\n```sh\nnpx @scope/tool\n```\n`@not.md` and ``a ` @nor.md`` but @c.md\n\
                     ~~~~\n@in.md\n~~~\n@still.md\n~~~~\n@d.md\n<!-- @hidden.md\n --> @e.md `open @f.md\n";
         assert_eq!(paths(text), ["docs/a.md", "b.md", "c.md", "d.md", "e.md", "f.md"]);
+    }
+
+    #[test]
+    fn comments_that_begin_a_line_are_no_text() {
+        let text = "a\n<!-- one -->\n  <!-- two\n```\n--> b\nc <!-- kept -->\n```\n<!-- code -->\n```\n<!-- open\nd\n";
+        assert_eq!(without_block_comments(text), "a\nb\nc <!-- kept -->\n```\n<!-- code -->\n```\n");
+        assert!(matches!(without_block_comments("a --> b"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -702,6 +702,12 @@ impl<'a> Ask<'a> {
         if parts.is_empty() { vec![None] } else { parts }
     }
 
+    /// The tool whose rules are about a part of it: what a skill's commands access is judged as in a call of their own.
+    fn tool_of(&self, access: &Access) -> &'a str {
+        let is_of_command = self.tool == rule::SKILL && self.has_commands() && !matches!(access, Access::Use(_));
+        if is_of_command { rule::BASH } else { self.tool }
+    }
+
     fn has_commands(&self) -> bool {
         self.accesses.iter().any(|access| matches!(access, Access::Run(_) | Access::Command(_) | Access::Unknowable(_)))
     }

@@ -88,7 +88,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 fn context(workspace: &Path) -> ToolContext {
     let calls = workspace.join("calls");
     ToolContext {
+        session: "ses_1".into(),
         call: "c1_0".into(),
+        accesses: Arc::default(),
         boot: Boot::Current,
         workspace: workspace.to_path_buf(),
         host: Arc::new(NoSession),

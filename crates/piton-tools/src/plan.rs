@@ -5,6 +5,7 @@
 use crate::files::Files;
 use crate::spawn::Env;
 use piton_core::call::{Access, CallKind, Effects, Planned, ToolSpec, Touches};
+use piton_core::ids::SessionId;
 use piton_core::inquiry::Inquiry;
 use piton_core::question::QuestionBlock;
 use piton_core::secrets::Firewall;
@@ -18,6 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What planning may look at.
 #[derive(Clone)]
 pub struct Look {
+    /// The session of the call.
+    pub session: SessionId,
     /// The canonical working directory.
     pub workspace: PathBuf,
     /// The files as tools and commands find them.
@@ -26,6 +29,8 @@ pub struct Look {
     pub machine: Arc<dyn Files>,
     /// Whether commands run in a sandbox.
     pub is_confined: bool,
+    /// Whether the model can run commands in this turn.
+    pub has_shell: bool,
     /// What commands find in their environment.
     pub env: Env,
     /// Takes secrets out of what is shown.
@@ -148,6 +153,21 @@ impl fmt::Debug for QuestionDraft {
 }
 
 impl Look {
+    /// What there is to look at where no session is open.
+    pub fn without_session(workspace: PathBuf, files: Arc<dyn Files>, is_confined: bool, env: Env) -> Self {
+        Self {
+            session: SessionId::from(""),
+            workspace,
+            machine: Arc::clone(&files),
+            files,
+            is_confined,
+            has_shell: true,
+            env,
+            firewall: Firewall::off(),
+            links: Links::default(),
+        }
+    }
+
     /// The same for a command that runs outside of the sandbox.
     pub(crate) fn outside(&self) -> Self {
         Self { files: Arc::clone(&self.machine), is_confined: false, ..self.clone() }

@@ -1,14 +1,18 @@
 //! `skill`: gives the model a skill: words about how a kind of work is done, and the folder with the files that go with them.
 //!
 //! What there is stands in the tool's own description, as far as there is room; a query finds the rest. The bodies are those that
-//! were read when the session was opened, which are those that the user trusts: what a file says since is not given.
+//! were read when the session was opened, which are those that the user trusts: what a file says since is not given. Where a skill
+//! includes what commands print, they run first.
 
+mod commands;
+
+use self::commands::Text;
 use crate::input::{parse_input, schema_of};
 use crate::plan::{Look, Plan, QuestionDraft};
 use crate::subagent;
-use crate::tool::{Tool, ToolContext, blocking};
+use crate::tool::{Tool, ToolContext, blocking, interrupted};
 use async_trait::async_trait;
-use piton_core::call::{Access, CallKind, Effects, Outcome, Planned, ToolSpec};
+use piton_core::call::{Access, CallKind, Effects, Outcome, Planned, ToolSpec, UNDONE};
 use piton_core::compact::evenly;
 use piton_core::hidden;
 use piton_core::permission::use_of;
@@ -80,18 +84,28 @@ impl Skill {
         format!("\n\nThe folder of this skill, to which its paths are relative: {folder}")
     }
 
-    /// The same, with what lies in its folder. Reads that.
+    /// What it says about these words, with what lies in its folder. Reads that.
     pub fn told(&self, words: &str) -> String {
-        self.head() + &self.placed(words) + &self.tail()
+        self.framed(&self.filled(words))
+    }
+
+    fn framed(&self, said: &str) -> String {
+        self.head() + said + &self.place() + &self.tail()
     }
 
     /// The same in pieces, for a person who starts it: with the commands whose output it includes.
     pub fn pieces(&self, words: &str) -> Vec<Piece> {
+        let mut pieces = self.body_pieces(words);
+        pieces.insert(0, Piece::Text(self.head()));
+        pieces.push(Piece::Text(self.place() + &self.tail()));
+        pieces
+    }
+
+    /// What it says about these words, in pieces. Reads nothing.
+    fn body_pieces(&self, words: &str) -> Vec<Piece> {
         let folder = self.folder.display().to_string();
         let mut pieces = template::pieces(&self.body, words, &self.places());
         template::fill_variables(&mut pieces, &[("CLAUDE_SKILL_DIR", &folder), ("SKILL_DIR", &folder)]);
-        pieces.insert(0, Piece::Text(self.head()));
-        pieces.push(Piece::Text(self.place() + &self.tail()));
         pieces
     }
 
@@ -296,9 +310,15 @@ impl Tool for Skills {
         serde_json::to_value(read).unwrap_or(input)
     }
 
-    fn plan(&self, input: &Value, _look: &Look) -> Result<Plan, Outcome> {
+    fn plan(&self, input: &Value, look: &Look) -> Result<Plan, Outcome> {
         let input = Input::read(input)?;
         let (title, is_fork, used) = match self.wanted(&input)? {
+            Wanted::Skill(skill, words)
+                if look.has_shell
+                    && let Some(text) = Text::of(skill, &words, &look.workspace, look.session.as_str()) =>
+            {
+                return commands::planned(skill, text.script(), look);
+            }
             Wanted::Skill(skill, _) => (skill.name.clone(), skill.is_fork, Some(use_of(NAME, &skill.name))),
             Wanted::Found(_) => {
                 (format!("find {}", hidden::visible_name(input.query.as_deref().unwrap_or_default())), false, None)
@@ -321,23 +341,52 @@ impl Tool for Skills {
         };
         match self.wanted(&input) {
             Ok(Wanted::Found(text)) => Outcome::ok(text).titled(format!("{NAME} (query)")),
-            Ok(Wanted::Skill(_, _)) if cx.delegate.is_some() => self.settle(Value::Null, cx).await,
-            Ok(Wanted::Skill(skill, words)) => {
-                let (skill, workspace) = (Arc::clone(skill), cx.workspace.display().to_string());
-                blocking(cx, move |_| {
-                    let metadata = json!({NAME: skill.name, "folder": skill.folder, ALLOWS: skill.allows});
-                    let text = skill.told(&words).replace("${CLAUDE_PROJECT_DIR}", &workspace);
-                    Ok(Outcome::ok(text).titled(format!("{NAME} {}", skill.name)).with(metadata))
-                })
-                .await
-            }
+            Ok(Wanted::Skill(_, _)) if cx.delegate.is_some() => subagent::answered(cx).await,
+            Ok(Wanted::Skill(skill, words)) => given(skill, &words, false, cx).await,
             Err(refused) => refused,
         }
     }
 
-    async fn settle(&self, _input: Value, cx: &ToolContext) -> Outcome {
-        subagent::answered(cx).await
+    async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
+        if cx.delegate.is_some() {
+            return subagent::answered(cx).await;
+        }
+        let input = match Input::read(&input) {
+            Ok(input) => input,
+            Err(refused) => return refused,
+        };
+        match self.wanted(&input) {
+            Ok(Wanted::Skill(skill, words)) => given(skill, &words, true, cx).await,
+            Ok(Wanted::Found(_)) => interrupted(),
+            Err(refused) => refused,
+        }
     }
+}
+
+/// The skill about these words. `has_begun`: its commands were started by a process that is gone.
+async fn given(skill: &Arc<Skill>, words: &str, has_begun: bool, cx: &ToolContext) -> Outcome {
+    let text = Text::of(skill, words, &cx.workspace, cx.session.as_str());
+    let run = text.as_ref().and_then(|text| Some((text, commands::judged(text, cx)?)));
+    let (said, undone) = match run {
+        Some((text, script)) => match commands::filled(text, script, has_begun, cx).await {
+            Ok((said, facts)) => (said, facts.get(UNDONE).cloned()),
+            Err(outcome) => return outcome.titled(format!("{NAME} {}", skill.name)),
+        },
+        // Those of another text than this were started, and nothing says how they ended.
+        None if has_begun => return interrupted(),
+        None => (skill.filled(words), None),
+    };
+    let (skill, workspace) = (Arc::clone(skill), cx.workspace.display().to_string());
+    let session = cx.session.as_str().to_owned();
+    blocking(cx, move |_| {
+        let mut facts = json!({NAME: skill.name, "folder": skill.folder, ALLOWS: skill.allows});
+        if let Some(undone) = undone {
+            facts[UNDONE] = undone;
+        }
+        let said = said.replace("${CLAUDE_PROJECT_DIR}", &workspace).replace("${CLAUDE_SESSION_ID}", &session);
+        Ok(Outcome::ok(skill.framed(&said)).titled(format!("{NAME} {}", skill.name)).with(facts))
+    })
+    .await
 }
 
 #[cfg(test)]

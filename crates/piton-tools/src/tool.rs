@@ -12,8 +12,8 @@ use crate::plan::{Look, Plan};
 use crate::servers::ServerClient;
 use crate::spawn::Confinement;
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status, ToolSpec, Touches, UNDONE, undone_line};
-use piton_core::ids::CallId;
+use piton_core::call::{Access, Outcome, Status, ToolSpec, Touches, UNDONE, undone_line};
+use piton_core::ids::{CallId, SessionId};
 use piton_core::limits::{
     BACKGROUND_MAX_MS, BACKGROUND_MOST, BACKGROUND_UNATTENDED_MS, BASH_DEFAULT_MS, BASH_MAX_MS, TOOL_OUTPUT_CHARS,
 };
@@ -62,8 +62,12 @@ pub trait Tool: Send + Sync {
 /// What a call is given besides its input.
 #[derive(Clone)]
 pub struct ToolContext {
+    /// The session of the call.
+    pub session: SessionId,
     /// The call's id, unique in the session.
     pub call: CallId,
+    /// What it may access: what its plan says, by which it was judged.
+    pub accesses: Arc<[Access]>,
     /// The canonical working directory; relative paths are relative to it.
     pub workspace: PathBuf,
     /// When its start was recorded; needed to settle it.

@@ -85,15 +85,7 @@ async fn several_edits_are_made_in_order_or_not_at_all() {
 async fn what_makes_no_sense_is_refused_before_anybody_is_asked() {
     let place = Place::new();
     place.put("a", "one\n");
-    let look = Look {
-        workspace: place.cx.workspace.clone(),
-        files: place.cx.files.clone(),
-        machine: place.cx.files.clone(),
-        is_confined: true,
-        env: Arc::default(),
-        firewall: place.cx.firewall.clone(),
-        links: piton_tools::plan::Links::default(),
-    };
+    let look = Look::without_session(place.cx.workspace.clone(), place.cx.files.clone(), true, Arc::default());
     let tools = ToolSet::builtin();
     let tool = tools.get("edit").unwrap();
     let refused = |input: Value| tool.plan(&input, &look).map(drop).unwrap_err().text;

@@ -10,7 +10,7 @@ use piton_testkit::files::Through;
 use piton_tools::disk::Disk;
 use piton_tools::files::{Files, Replacement};
 use piton_tools::ledger::hash_of;
-use piton_tools::plan::{Links, Look, Plan};
+use piton_tools::plan::{Look, Plan};
 use piton_tools::toolset::ToolSet;
 use serde_json::json;
 use std::fs::Permissions;
@@ -29,15 +29,7 @@ async fn apply(place: &Place, body: &str) -> Outcome {
 }
 
 fn plan(place: &Place, body: &str) -> Result<Plan, String> {
-    let look = Look {
-        workspace: place.cx.workspace.clone(),
-        files: place.cx.files.clone(),
-        machine: place.cx.files.clone(),
-        is_confined: true,
-        env: Arc::default(),
-        firewall: place.cx.firewall.clone(),
-        links: Links::default(),
-    };
+    let look = Look::without_session(place.cx.workspace.clone(), place.cx.files.clone(), true, Arc::default());
     ToolSet::builtin().get("apply_patch").unwrap().plan(&patch(body), &look).map_err(|refused| refused.text)
 }
 

@@ -504,15 +504,7 @@ fn a_call_goes_by_the_tools_own_name_and_field_names_whatever_the_models_spellin
 fn a_plan_says_what_a_call_accesses_and_its_question_shows_the_change() {
     let place = Place::new();
     place.put("a.txt", "one\ntwo\n");
-    let look = Look {
-        workspace: place.cx.workspace.clone(),
-        files: place.cx.files.clone(),
-        machine: place.cx.files.clone(),
-        is_confined: false,
-        env: place.cx.env.clone(),
-        firewall: place.cx.firewall.clone(),
-        links: piton_tools::plan::Links::default(),
-    };
+    let look = Look::without_session(place.cx.workspace.clone(), place.cx.files.clone(), false, place.cx.env.clone());
     let worded = |tool: &str, input: serde_json::Value| {
         let plan = ToolSet::builtin().get(tool).unwrap().plan(&input, &look).unwrap();
         let (title, blocks) = plan.question.words();

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use piton_core::call::{Access, Outcome, Status};
 use piton_http::HttpOptions;
 use piton_http::egress::Resolver;
-use piton_tools::plan::{Links, Look};
+use piton_tools::plan::Look;
 use piton_tools::tool::Tool as _;
 use piton_tools::web_search::{Endpoint, WebSearch};
 use serde_json::{Value, json};
@@ -125,15 +125,7 @@ async fn a_name_that_leads_into_the_own_network_is_refused_unless_it_is_meant_to
 fn a_plan_names_the_endpoints_host_and_its_question_the_words() {
     let server = serve("200 OK", found(1));
     let place = Place::new();
-    let look = Look {
-        workspace: place.cx.workspace.clone(),
-        files: place.cx.files.clone(),
-        machine: place.cx.files.clone(),
-        is_confined: true,
-        env: Arc::default(),
-        firewall: place.cx.firewall.clone(),
-        links: Links::default(),
-    };
+    let look = Look::without_session(place.cx.workspace.clone(), place.cx.files.clone(), true, Arc::default());
     let plan = tool(&server, |_| {}).plan(&json!({"query": "rust"}), &look).unwrap();
     assert_eq!(plan.planned.accesses, [Access::Reach(format!("search.test:{}", server.port))]);
     let (title, body) = plan.question.words();

@@ -12,7 +12,6 @@ use piton_core::client::{Reply, Request};
 use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
 use piton_core::permission::{Action, Ask, Grant, PermissionMode, Rule, Rules, Voice};
-use piton_core::secrets::Firewall;
 use piton_core::turn::State;
 use piton_engine::assemble::{self, Wishes, environment, foreign, sources};
 use piton_engine::control::{Connection, Incoming};
@@ -21,7 +20,7 @@ use piton_engine::standing::Standing;
 use piton_tools::bash::Bash;
 use piton_tools::disk::Disk;
 use piton_tools::files::Files;
-use piton_tools::plan::{Links, Look};
+use piton_tools::plan::Look;
 use piton_tools::tool::Tool as _;
 use serde_json::json;
 use std::path::Path;
@@ -159,8 +158,7 @@ fn check(
     let files: Arc<dyn Files> = Arc::new(Disk::new(around.machine.data_dir.join("sessions")));
     let is_confined = !policy.sandbox.is_off();
     let env = Arc::new(environment::for_tools(&around.machine.vars, &config));
-    let (links, firewall, machine) = (Links::default(), Firewall::off(), Arc::clone(&files));
-    let look = Look { workspace: workspace.clone(), files, machine, is_confined, env, links, firewall };
+    let look = Look::without_session(workspace.clone(), files, is_confined, env);
     let planned = Bash.plan(&json!({"command": command}), &look).map_err(|refused| Failure::user(refused.text))?;
     let workspace = workspace.to_string_lossy();
     let ask = Ask {

@@ -1,8 +1,9 @@
 //! Skills: what a repository and a user keep as `SKILL.md`, named until it is trusted, listed for the model, given to it whole.
 
 use crate::mcp::SERVER;
-use crate::stage::{Ran, Stage, until};
+use crate::stage::{Ran, Stage, kill, until};
 use crate::steer::Talk;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -370,4 +371,57 @@ fn a_skill_is_valid_where_the_reference_of_agentskills_says_so() {
         }
     }
     assert!(said.lines().count() > 70 && differ.is_empty(), "{differ:#?}");
+}
+
+/// A skill whose text includes what commands print.
+const STATE: &str = "---\nname: state\ndescription: How things are\nallowed-tools: Bash(git:*)\n---\n\
+                     ${CLAUDE_SESSION_ID} on !`echo main; echo ran >> ran` and !`exit 3` of $1.\n";
+
+#[test]
+fn a_skill_that_the_model_loads_has_its_commands_run_as_a_command_of_the_models() {
+    let script = json!([skill(&json!({"name": "state", "arguments": "here"})), {"text": "done"}]);
+    let stage = || Stage::new(script.clone()).with_files([(".claude/skills/state/SKILL.md", STATE)]);
+    let run = |more: &[&str]| {
+        let stage = stage();
+        let model = format!("{}/test-model", stage.protocol);
+        let base = ["run", "--format", "stream-json", "--model", &model, "--trust"];
+        let ran = Ran::of(stage.piton(&[&base[..], more, &["go"]].concat()));
+        let has_run = stage.workspace.has("ran").then(|| stage.workspace.read("ran").lines().count());
+        let session = stage.session_dir().file_name().unwrap().to_string_lossy().into_owned();
+        (ran.outcomes()[0].clone(), has_run, session)
+    };
+    let (outcome, has_run, session) = run(&["--yes"]);
+    let said = text(&outcome);
+    assert!(said.contains(&format!("{session} on main and")) && said.contains("3 of here."), "{outcome}");
+    assert_eq!((outcome["status"].as_str(), has_run), (Some("ok"), Some(1)));
+    // What is said of commands is said of these.
+    let (outcome, has_run, _) = run(&["--yes", "--deny", "bash(echo *)"]);
+    assert!(text(&outcome).contains("the rule bash(echo *)"), "{outcome}");
+    assert_eq!(has_run, None);
+    let (outcome, has_run, _) = run(&["--mode", "ask"]);
+    assert_eq!((outcome["status"].as_str(), has_run), (Some("denied"), None), "{outcome}");
+    let (outcome, has_run, _) =
+        run(&["--mode", "ask", "--allow", "bash(echo *)", "--allow", "bash(exit *)", "--allow", "Edit(./ran)"]);
+    assert_eq!((outcome["status"].as_str(), has_run), (Some("ok"), Some(1)), "{outcome}");
+    let (outcome, has_run, _) = run(&["--mode", "ask", "--allow", "skill"]);
+    assert_eq!((outcome["status"].as_str(), has_run), (Some("denied"), None), "{outcome}");
+    // Where the model has no commands, it sees which they are.
+    let (outcome, has_run, _) = run(&["--yes", "--deny", "bash"]);
+    assert!(text(&outcome).contains("on !`echo main; echo ran >> ran` and"), "{outcome}");
+    assert_eq!((outcome["status"].as_str(), has_run), (Some("ok"), None));
+}
+
+#[test]
+fn the_commands_of_a_skill_run_once_when_piton_is_killed_and_their_output_is_collected() {
+    let slow = "---\nname: slow\ndescription: x\n---\nIt says !`echo ran >> ran; until [ -e go ]; do sleep 0.05; done; echo slow result`.\n";
+    let stage = Stage::new(json!([skill(&json!({"name": "slow"})), {"text": "done"}]))
+        .with_files([(".claude/skills/slow/SKILL.md", slow)]);
+    let mut child = stage.start(&["--trust", "go"]);
+    until("the command runs", || stage.workspace.has("ran"));
+    kill(child.id(), Signal::KILL);
+    child.wait().unwrap();
+    stage.workspace.write("go", "");
+    let ran = stage.run(&["--trust", "--continue", "go on"]).expect_code(0);
+    assert!(text(&ran.outcomes()[0]).contains("It says slow result."), "{:?}", ran.outcomes());
+    assert_eq!(stage.workspace.read("ran").lines().count(), 1, "nothing ran twice");
 }

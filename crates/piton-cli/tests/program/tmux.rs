@@ -251,3 +251,24 @@ fn forty_columns_are_enough_for_a_question_and_its_keys_in_tmux() {
     tmux.press(&["C-d"]);
     tmux.is_as_before();
 }
+
+#[test]
+fn what_is_typed_before_piton_is_there_is_sent_as_it_was_in_tmux() {
+    let stage = Stage::new(json!([{"text": "Heard."}]));
+    let tmux = Tmux::new(&stage, COLUMNS);
+    let piton = stage.piton(&[]);
+    let program = piton.get_program().to_string_lossy().into_owned();
+    // The terminal works line by line until Piton sets its modes.
+    tmux.line(&format!(
+        "touch waits; until [ -e go ]; do sleep 0.05; done; '{program}' --model openai-chat/test-model"
+    ));
+    until("the shell waits", || stage.workspace.has("waits"));
+    tmux.line("say something");
+    tmux.types("and more");
+    sleep(A_WHILE);
+    stage.workspace.write("go", "");
+    tmux.wait_for("Heard.");
+    tmux.wait_for("› and more");
+    let said = stage.provider.requests()[0].body["messages"].to_string();
+    assert!(said.contains("say something") && !said.contains("and more"), "{said}");
+}

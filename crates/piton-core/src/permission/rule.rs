@@ -70,10 +70,12 @@ pub struct NotARule(pub String);
 /// How particular a rule is; the more particular of two counts.
 pub(super) type Particularity = (u8, usize, bool);
 
+/// The tool that runs commands.
+pub(super) const BASH: &str = "bash";
 /// The tool that calls agents.
 const TASK: &str = "task";
 /// The tool that gives skills.
-const SKILL: &str = "skill";
+pub(super) const SKILL: &str = "skill";
 const EDIT: &str = "Edit";
 const READ: &str = "Read";
 /// The name by which rules are about hosts, whatever connects to them.
@@ -106,7 +108,7 @@ impl Rule {
         }
         // As Claude Code calls them.
         let tool = match tool {
-            "Bash" => "bash",
+            "Bash" => BASH,
             "Write" => "write",
             "WebFetch" => "web_fetch",
             "WebSearch" => "web_search",
@@ -123,7 +125,7 @@ impl Rule {
     fn read_pattern(&self) -> Result<Option<Pattern>, NotARule> {
         let Some(text) = &self.pattern else { return Ok(None) };
         let pattern = match self.tool.as_str() {
-            "bash" => Pattern::command(text),
+            BASH => Pattern::command(text),
             EDIT | READ | "read" | "write" | "edit" | "apply_patch" | "grep" | "glob" | "list" => Pattern::path(text),
             NET | "web_fetch" if text.starts_with("domain:") => Pattern::host(text),
             TASK | SKILL => Pattern::name(text),
@@ -166,7 +168,7 @@ impl Rule {
 
     /// Whether what stands in its brackets may be files: not commands, not hosts.
     pub(super) fn is_about_files(&self) -> bool {
-        !matches!(self.tool.as_str(), "bash" | "net" | "web_fetch" | TASK | SKILL)
+        !matches!(self.tool.as_str(), BASH | "net" | "web_fetch" | TASK | SKILL)
     }
 
     /// Whether it is about all calls of this tool.
@@ -179,7 +181,7 @@ impl Rule {
         let Some(text) = &self.pattern else { return false };
         let stem = text.trim_end_matches(['*', ' ', ':', '/']);
         let access = match self.tool.as_str() {
-            "bash" => Access::Command(Box::new(CommandPart {
+            BASH => Access::Command(Box::new(CommandPart {
                 words: stem.split_whitespace().map(ToOwned::to_owned).collect(),
                 ..CommandPart::default()
             })),
@@ -222,7 +224,7 @@ impl Rule {
             Access::Use(used) => self.names(used),
             _ => false,
         };
-        if !by_kind && !self.names(ask.tool) {
+        if !by_kind && !self.names(ask.tool_of(access)) {
             return false;
         }
         let Ok(pattern) = self.read_pattern() else { return false };

@@ -122,7 +122,7 @@ pub(super) fn narrowest(ask: &Ask<'_>, access: &Access) -> Option<Rule> {
             // An option does not say what a program is to do: of `git --no-pager *` all would be allowed.
             let is_word = |word: &String| is_plain(word) && !word.starts_with(['-', '+']);
             let is_written = !named.is_empty() && named.iter().all(is_word);
-            is_written.then(|| rule(ask.tool, Some(format!("{} *", named.join(" "))))).flatten()
+            is_written.then(|| rule(ask.tool_of(access), Some(format!("{} *", named.join(" "))))).flatten()
         }
         // A command's tool has no rules for paths.
         Access::Write(path) if ask.has_commands() && ask.is_below_workspace(path) => {
@@ -138,16 +138,16 @@ pub(super) fn narrowest(ask: &Ask<'_>, access: &Access) -> Option<Rule> {
             let below = Path::new(path).strip_prefix(ask.workspace).ok()?;
             let folder = below.parent().and_then(Path::to_str).filter(|folder| !folder.is_empty());
             let file = || format!("./{}", below.display());
-            rule(ask.tool, Some(folder.map_or_else(file, |folder| format!("./{folder}/**"))))
+            rule(ask.tool_of(access), Some(folder.map_or_else(file, |folder| format!("./{folder}/**"))))
         }
-        Access::Write(path) => rule(ask.tool, Some(folder(path)?)),
+        Access::Write(path) => rule(ask.tool_of(access), Some(folder(path)?)),
         Access::Read(path) => rule("Read", Some(folder(path)?)),
         Access::Reach(host) => rule("net", Some(format!("domain:{host}"))),
         Access::Use(used) => match named(used) {
             Some((tool, name)) => rule(tool, Some(name.to_owned())),
             None => rule(used, None),
         },
-        Access::Run(_) | Access::Spawn => rule(ask.tool, None),
+        Access::Run(_) | Access::Spawn => rule(ask.tool_of(access), None),
         Access::SomePath(_) | Access::Unknowable(_) | Access::Unsandboxed(_) => None,
     }
 }

@@ -9,12 +9,13 @@
 use super::files;
 use super::rules::{self, Rule, Rules};
 use piton_core::event::{Given, GivenKind};
-use piton_core::imports::{MAX_HOPS, imports};
+use piton_core::imports::{MAX_HOPS, imports, without_block_comments};
 use piton_core::limits::{INSTRUCTION_FILE_BYTES, INSTRUCTIONS_BYTES};
 use piton_core::reference::Reference;
 use piton_core::{hidden, template, tokens};
 use piton_tools::files::{Files, Found};
 use piton_tools::ledger::hash_of;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
@@ -258,7 +259,8 @@ impl InstructionReader<'_> {
         };
         let whole = file.text();
         let whole = if rules::is_rule(path) { template::body(&whole) } else { &whole };
-        let (text, hidden) = hidden::strip(whole);
+        let said = if is_of_claude(path) { without_block_comments(whole) } else { Cow::Borrowed(whole) };
+        let (text, hidden) = hidden::strip(&said);
         let mut text = text.trim().to_owned();
         let mut notices = Vec::new();
         if !file.is_whole() {
@@ -272,7 +274,7 @@ impl InstructionReader<'_> {
             notices.push(format!("{hidden} hidden characters were taken out"));
         }
         self.room = self.room.saturating_sub(text.len());
-        let is_as_it_is = file.is_whole() && hidden == 0;
+        let is_as_it_is = file.is_whole() && hidden == 0 && matches!(said, Cow::Borrowed(_));
         let hash = is_as_it_is.then(|| hash_of(&file.bytes));
         let notice = (!notices.is_empty()).then(|| notices.join("; "));
         if text.is_empty() && notice.is_none() { None } else { piece(&real, text, hash, notice) }
@@ -336,6 +338,12 @@ impl InstructionReader<'_> {
             None => Meant::Nothing,
         }
     }
+}
+
+/// Whether a file is written for Claude Code, which does not tell the model its comments.
+fn is_of_claude(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    (name.starts_with("CLAUDE.") && name.ends_with(".md")) || rules::is_rule(path)
 }
 
 /// What an import comes to.

@@ -232,11 +232,20 @@ fn note(verdict: &Verdict) -> Option<String> {
 }
 
 /// What the tool may look at.
-fn look(files: &Arc<dyn Files>, workspace: PathBuf, cx: &JobContext<'_>) -> Look {
-    let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
-    let (env, firewall) = (cx.services.settings.env.clone(), cx.services.firewall.clone());
-    let machine = Arc::clone(&cx.services.files);
-    Look { files: Arc::clone(files), machine, workspace, is_confined, env, links: Links::default(), firewall }
+pub(super) fn look(files: &Arc<dyn Files>, workspace: PathBuf, cx: &JobContext<'_>) -> Look {
+    let (settings, policy) = (&cx.services.settings, cx.session.policy());
+    let has_shell = settings.tools.get(shell::TOOL).is_some() && policy.calls.enables(shell::TOOL);
+    Look {
+        session: cx.session.id().clone(),
+        files: Arc::clone(files),
+        machine: Arc::clone(&cx.services.files),
+        is_confined: matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_)),
+        has_shell: has_shell && !policy.permission.forbid(shell::TOOL),
+        workspace,
+        env: Arc::clone(&settings.env),
+        links: Links::default(),
+        firewall: cx.services.firewall.clone(),
+    }
 }
 
 /// What rules, hooks and the permission mode say of a call, in the words that the model reads.

@@ -4,6 +4,7 @@
 //! and waits for its outcome, but not for ever: a tool that hangs is abandoned after a grace, which is an outcome. A panic is
 //! an outcome, too: the call has failed.
 
+use super::judge::look;
 use super::spill::{Spill, cap};
 use super::subagents::{delegated, delegation};
 use super::{JobContext, Step, Task, shown};
@@ -29,7 +30,6 @@ use piton_tools::executor::{Boot, OutputSink};
 use piton_tools::files::{Files, Withheld};
 use piton_tools::host::Host;
 use piton_tools::limits::{ABANDON_GRACE, ABANDON_LOOK_GRACE};
-use piton_tools::plan::{Links, Look};
 use piton_tools::snapshot::Snapshots;
 use piton_tools::spawn::Confinement;
 use piton_tools::tool::{Tool, ToolContext, abandoned, interrupted};
@@ -146,11 +146,7 @@ fn planned_now(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<
     let CallInput::Json(input) = &call.input else { return None };
     let workspace = PathBuf::from(cx.session.workspace());
     let files = cx.services.files_for_tools(&workspace);
-    let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
-    let env = Arc::clone(&cx.services.settings.env);
-    let firewall = cx.services.firewall.clone();
-    let machine = Arc::clone(&cx.services.files);
-    let look = Look { files, machine, workspace, is_confined, env, links: Links::default(), firewall };
+    let look = look(&files, workspace, cx);
     let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look).ok())).ok()??;
     Some(now.planned)
 }
@@ -189,7 +185,9 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         None => client,
     };
     ToolContext {
+        session: cx.session.id().clone(),
         call: call.id.clone(),
+        accesses: cx.session.plan(&call.id).map(|plan| plan.accesses.as_slice().into()).unwrap_or_default(),
         boot: if cx.session.is_started_in_this_boot(&call.id) { Boot::Current } else { Boot::Earlier },
         workspace: PathBuf::from(cx.session.workspace()),
         host: Arc::new(services.stored.clone()),
@@ -316,7 +314,8 @@ async fn grace_after(context: &ToolContext, tool: &dyn Tool) -> Touches {
     const OF_SUBAGENTS: u32 = 3;
     const LOOK_EVERY: Duration = Duration::from_millis(50);
     context.cancel.cancelled().await;
-    let touches = tool.spec().effects.touches;
+    let runs_commands = context.accesses.iter().any(|access| matches!(access, Access::Run(_)));
+    let touches = if runs_commands { Touches::World } else { tool.spec().effects.touches };
     let grace = if touches == Touches::Nothing { ABANDON_LOOK_GRACE } else { ABANDON_GRACE };
     let grace = if context.delegate.is_some() { grace * OF_SUBAGENTS } else { grace };
     // The real clock, not tokio's: a process takes its time even where a test's clock stands still.

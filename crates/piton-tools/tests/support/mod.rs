@@ -55,9 +55,11 @@ impl Place {
         let env: Arc<BTreeMap<OsString, OsString>> = Arc::new([path].into());
         // Named as no other test's: by its name the processes of a session are found.
         let session = format!("ses_{}", root.file_name().unwrap().to_string_lossy());
-        let calls_dir = root.join(session).join("calls");
+        let calls_dir = root.join(&session).join("calls");
         let cx = ToolContext {
+            session: session.as_str().into(),
             call: CallId::from("c1_0"),
+            accesses: Arc::default(),
             boot: Boot::Current,
             workspace: root.join("workspace"),
             host: Arc::new(NoSession),
@@ -88,6 +90,8 @@ impl Place {
             files: Arc::clone(&self.cx.files),
             machine: Arc::clone(&self.cx.files),
             is_confined: false,
+            has_shell: true,
+            session: "ses_1".into(),
             env: Arc::clone(&self.cx.env),
             firewall: self.cx.firewall.clone(),
             links: Links::default(),

@@ -75,6 +75,11 @@ impl Early {
     }
 }
 
+/// Keys that were pressed while the terminal still worked line by line: there, Enter is a line feed.
+pub(super) fn enter_as_key(typed_before: &mut [u8]) {
+    typed_before.iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b'\r');
+}
+
 fn key(code: KeyCode, modifiers: KeyModifiers) -> Said {
     Said::Key(KeyEvent::new(code, modifiers))
 }

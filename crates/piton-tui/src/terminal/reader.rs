@@ -1,7 +1,7 @@
 //! The thread that reads the terminal. It can be told to leave the keys to somebody else.
 
 use super::Message;
-use super::early::{Early, Said};
+use super::early::{Early, Said, enter_as_key};
 use crate::face::Input;
 use crossterm::event::Event;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,6 +18,8 @@ const ANSWERS: Duration = Duration::from_secs(1);
 /// The reader, from outside.
 pub(super) struct Reader {
     input: Option<File>,
+    /// The bytes that were there before the terminal's modes were set.
+    typed_before: usize,
     /// A byte wakes the thread: it pauses, and says so.
     wake: UnixStream,
     wakes: Option<UnixStream>,
@@ -31,8 +33,11 @@ impl Reader {
     pub(super) fn new(input: File) -> io::Result<Self> {
         let (wake, wakes) = UnixStream::pair()?;
         let (go_on, went_on) = mpsc::channel();
+        // Errors are told as soon as it is read.
+        let typed_before = rustix::io::ioctl_fionread(&input).unwrap_or_default();
         Ok(Self {
             input: Some(input),
+            typed_before: usize::try_from(typed_before).unwrap_or_default(),
             wake,
             wakes: Some(wakes),
             paused: mpsc::channel(),
@@ -47,7 +52,8 @@ impl Reader {
         else {
             return Ok(());
         };
-        let thread = Thread { input, wakes, paused: self.paused.0.clone(), went_on, messages };
+        let (typed_before, paused) = (self.typed_before, self.paused.0.clone());
+        let thread = Thread { input, typed_before, wakes, paused, went_on, messages };
         std::thread::Builder::new().name("keys".to_owned()).spawn(move || thread.run())?;
         self.is_running = true;
         Ok(())
@@ -69,6 +75,8 @@ impl Reader {
 
 struct Thread {
     input: File,
+    /// So many of the next bytes come from before the terminal's modes were set.
+    typed_before: usize,
     wakes: UnixStream,
     paused: Sender<()>,
     went_on: Receiver<()>,
@@ -107,6 +115,9 @@ impl Thread {
             if count == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
+            let before = self.typed_before.min(count);
+            enter_as_key(&mut bytes[..before]);
+            self.typed_before -= before;
             let mut is_over = false;
             for said in early.feed(&bytes[..count]) {
                 is_over |= said == Said::Over;

@@ -6,7 +6,7 @@ use piton_core::permission::{Action, Ask, Judgement, PermissionMode, Reach, Rule
 use piton_shell::{ByName, CommandPattern, Effect, Part, Reading, read};
 use piton_tools::bash::Bash;
 use piton_tools::disk::Disk;
-use piton_tools::plan::{Links, Look};
+use piton_tools::plan::Look;
 use piton_tools::tool::Tool;
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
@@ -265,10 +265,7 @@ impl Escape {
     fn judge(&self, tool: &str, input: &Value, mode: PermissionMode) -> Option<Action> {
         let files = Arc::new(Disk::new(self.workspace.join(".sessions")));
         let env = Arc::new([("PATH".into(), "/usr/bin:/bin".into())].into());
-        let links = Links::default();
-        let firewall = piton_core::secrets::Firewall::off();
-        let machine = Arc::clone(&files);
-        let look = Look { workspace: self.workspace.clone(), files, machine, is_confined: false, env, links, firewall };
+        let look = Look::without_session(self.workspace.clone(), files, false, env);
         let tools = ToolSet::builtin();
         let planned = match tool {
             "bash" => Bash.plan(input, &look).ok()?.planned,

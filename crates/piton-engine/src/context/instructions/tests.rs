@@ -294,3 +294,17 @@ fn the_note_names_each_file() {
     );
     assert_eq!(instructions_note(&[], "Keep to them."), None);
 }
+
+#[test]
+fn comments_of_files_of_claude_code_are_not_for_the_model() {
+    let text = "<!-- for people -->\nTabs. <!-- here, too -->\n";
+    let place =
+        Place::with(&[("repo/CLAUDE.md", text), ("repo/.claude/rules/a.md", text), ("repo/sub/AGENTS.md", text)]);
+    let (kept, whole) = ("Tabs. <!-- here, too -->", text.trim_end());
+    let told = [
+        format!("repo/CLAUDE.md: {kept}"),
+        format!("repo/.claude/rules/a.md: {kept}"),
+        format!("repo/sub/AGENTS.md: {whole}"),
+    ];
+    assert_eq!(place.at("repo/sub"), told);
+}
