@@ -144,7 +144,7 @@ pub(crate) fn target(
             let text = format!("{tool}: {shown} is larger than {} MiB; change it with a command", TRACKED_BYTES >> 20);
             return Err(Outcome::failed(text));
         }
-        Some(Found::File { .. }) => read_now(&real, files).map_err(failed)?,
+        Some(Found::File { bytes }) => read_now(&real, bytes, files).map_err(failed)?,
     };
     let mut secrets = firewall.view(now.content());
     if let CurrentFile::File { content, raw, .. } = &mut now
@@ -155,8 +155,10 @@ pub(crate) fn target(
     Ok(EditTarget { path: real, shown, now, secrets, stamp, rights })
 }
 
-fn read_now(path: &Path, files: &dyn Files) -> io::Result<CurrentFile> {
-    let mut content = Vec::new();
+/// `bytes`: as many as it had a moment ago.
+fn read_now(path: &Path, bytes: u64, files: &dyn Files) -> io::Result<CurrentFile> {
+    // One more, so that its end is seen without more room.
+    let mut content = Vec::with_capacity(usize::try_from(bytes.min(TRACKED_BYTES) + 1).unwrap_or_default());
     files.open(path)?.take(TRACKED_BYTES + 1).read_to_end(&mut content)?;
     let hash = hash_of(&content);
     Ok(CurrentFile::File { content, raw: None, hash })
@@ -307,7 +309,7 @@ pub(crate) struct Content {
 /// What is in a file now, which must be one of a reasonable size.
 pub(crate) fn content_now(path: &Path, cx: &ToolContext) -> io::Result<Content> {
     let raw = match cx.files.look(path)? {
-        Some(Found::File { bytes }) if bytes <= TRACKED_BYTES => match read_now(path, &*cx.files)? {
+        Some(Found::File { bytes }) if bytes <= TRACKED_BYTES => match read_now(path, bytes, &*cx.files)? {
             CurrentFile::File { content, .. } => content,
             CurrentFile::Absent => Vec::new(),
         },

@@ -12,12 +12,14 @@ use super::trouble::{Context, Trouble};
 use crate::config::trust::{Item, Kind, Standing, Trust, repository};
 use crate::plugins::PartKind;
 use piton_core::hidden;
-use piton_tools::regular::{self, SETTINGS_BYTES};
+use piton_tools::regular::{self, Beginning, SETTINGS_BYTES};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::thread::Builder;
 
 /// The most files that are looked at below one folder, and how deep it is looked.
 const MOST_FILES: usize = 500;
@@ -26,6 +28,10 @@ const DEPTH: usize = 5;
 /// Bytes that all files of a kind may come to at a start, with what lies beside them and is covered by trust. Nobody reads so much;
 /// a repository that nobody trusts yet must not keep a session from starting.
 const MOST_BYTES: usize = 64 << 20;
+
+/// So many files of a folder are worth a thread, and the bytes of a file that is read there: before anybody counts what all have.
+const MANY_FILES: usize = 32;
+const SMALL_BYTES: usize = 64 << 10;
 
 /// Bytes that may still be read.
 pub struct Left(usize);
@@ -57,7 +63,7 @@ impl Left {
 }
 
 /// Something that a file holds.
-pub trait Entry: Sized {
+pub trait Entry: Sized + Send {
     /// What it is and where it lies.
     const PLACES: Places;
 
@@ -127,17 +133,67 @@ impl At {
 }
 
 /// A place where an entry is, and what stands there.
-struct Candidate {
+struct Candidate<E> {
     at: At,
     text: Result<String, String>,
+    /// The entry, where its text was read already.
+    read: Option<Result<E, String>>,
 }
 
-impl Candidate {
-    /// One that is a file.
-    fn of_file(folder: &Path, file: PathBuf, left: &mut Left) -> Self {
-        let text = left.text(&file);
-        Self { at: At { folder: folder.to_owned(), file, part: None }, text }
+impl<E: Entry> Candidate<E> {
+    /// Those that are files below a folder.
+    fn of_files(folder: &Path, files: Vec<PathBuf>, left: &mut Left) -> Vec<Self> {
+        let at = |file: PathBuf| At { folder: folder.to_owned(), file, part: None };
+        let all: Vec<At> = files.into_iter().map(at).collect();
+        let early = if all.len() < MANY_FILES { Vec::new() } else { side_by_side(&all, early) };
+        let mut early = early.into_iter();
+        let candidate = |at: At| match early.next().flatten() {
+            Some((text, read)) if left.at_most(text.len()).is_ok() => {
+                left.take(text.len());
+                Self { at, text: Ok(text), read: Some(read) }
+            }
+            _ => Self { text: left.text(&at.file), at, read: None },
+        };
+        all.into_iter().map(candidate).collect()
     }
+
+    /// What it is called in a list of trust, and all that trust covers.
+    fn item(&self, left: &mut Left) -> Trustable {
+        item::<E>(&self.at, self.text.as_ref().map_err(Clone::clone)?, left)
+    }
+
+    fn read(self) -> (At, Result<E, String>) {
+        let Self { at, text, read } = self;
+        let read = text.and_then(|text| read.unwrap_or_else(|| E::read(&at, &text)));
+        (at, read)
+    }
+}
+
+/// A small file and what it holds; `None`: it is none, or cannot be read.
+fn early<E: Entry>(at: &At) -> Option<(String, Result<E, String>)> {
+    let small = regular::beginning(&at.file, SMALL_BYTES).ok().filter(Beginning::is_whole)?;
+    let text = String::from_utf8(small.bytes).ok()?;
+    let read = E::read(at, &text);
+    Some((text, read))
+}
+
+/// What comes of each, in order, where every core does its part.
+fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let (mine, theirs) = all.split_at(all.len().div_ceil(cores));
+    let part = &|part: &[T]| part.iter().map(&work).collect::<Vec<R>>();
+    std::thread::scope(|scope| {
+        let parts = theirs.chunks(mine.len().max(1));
+        let threads: Vec<_> =
+            parts.map(|theirs| (theirs, Builder::new().spawn_scoped(scope, move || part(theirs)))).collect();
+        let mut done = part(mine);
+        for (theirs, thread) in threads {
+            // Where there is no thread to be had, or none came back, it is done here.
+            let one = thread.ok().and_then(|thread| thread.join().ok());
+            done.extend(one.unwrap_or_else(|| part(theirs)));
+        }
+        done
+    })
 }
 
 /// An entry that was found, and whether it counts.
@@ -192,17 +248,20 @@ pub fn look<E: Entry>(scope: &Scope, built_in: impl IntoIterator<Item = E>) -> R
         let trust = Trust::in_folder(&scope.machine.data_dir);
         let what = || format!("the trust of {} cannot be looked up", E::PLACES.kind.words(2));
         let standing = trust.standings().with_context(what)?;
-        for Candidate { at, text } in of_repository {
-            let read = text.and_then(|text| Ok((item::<E>(&at, &text, &mut left)?.0, E::read(&at, &text)?)));
-            let counts = match &read {
-                Ok((item, _)) => scope.trusted.contains(item) || standing(item) == Standing::Trusted,
-                Err(_) => true,
+        for candidate in of_repository {
+            let item = candidate.item(&mut left);
+            let (at, read) = candidate.read();
+            let (read, counts) = match (read, item) {
+                (Ok(entry), Ok((item, _))) => {
+                    (Ok(entry), scope.trusted.contains(&item) || standing(&item) == Standing::Trusted)
+                }
+                (Err(why), Ok(_)) | (_, Err(why)) => (Err(why), true),
             };
-            all.push(found(Some(at), read.map(|(_, read)| read), counts, &mut names));
+            all.push(found(Some(at), read, counts, &mut names));
         }
     }
-    for Candidate { at, text } in of_user::<E>(&scope.machine, &reads, &mut left) {
-        let read = text.and_then(|text| E::read(&at, &text));
+    for candidate in of_user::<E>(&scope.machine, &reads, &mut left) {
+        let (at, read) = candidate.read();
         all.push(found(Some(at), read, true, &mut names));
     }
     for (plugin, _) in scope.plugins.in_force() {
@@ -254,10 +313,7 @@ pub(super) type Trustable = Result<(Item, String), String>;
 pub(super) fn brought<E: Entry>(workspace: &Path) -> Vec<(PathBuf, Trustable)> {
     let mut left = Left::all();
     let found = of_repository::<E>(workspace, &|_| true, &mut left);
-    let read = |Candidate { at, text }: Candidate| {
-        let read = text.and_then(|text| item::<E>(&at, &text, &mut left));
-        (at.listed(E::PLACES.kind), read)
-    };
+    let read = |candidate: Candidate<E>| (candidate.at.listed(E::PLACES.kind), candidate.item(&mut left));
     found.into_iter().map(read).collect()
 }
 
@@ -267,7 +323,7 @@ fn item<E: Entry>(at: &At, text: &str, left: &mut Left) -> Trustable {
 }
 
 /// Those of the repository, nearest folder first.
-fn of_repository<E: Entry>(workspace: &Path, reads: &dyn Fn(Program) -> bool, left: &mut Left) -> Vec<Candidate> {
+fn of_repository<E: Entry>(workspace: &Path, reads: &dyn Fn(Program) -> bool, left: &mut Left) -> Vec<Candidate<E>> {
     let root = repository(workspace);
     let mut all = Vec::new();
     for folder in workspace.ancestors().take_while(|folder| folder.starts_with(root)) {
@@ -278,7 +334,7 @@ fn of_repository<E: Entry>(workspace: &Path, reads: &dyn Fn(Program) -> bool, le
 }
 
 /// The user's own.
-fn of_user<E: Entry>(machine: &Machine, reads: &dyn Fn(Program) -> bool, left: &mut Left) -> Vec<Candidate> {
+fn of_user<E: Entry>(machine: &Machine, reads: &dyn Fn(Program) -> bool, left: &mut Left) -> Vec<Candidate<E>> {
     let mut all = Vec::new();
     if let Some(folder) = machine.config_file.parent() {
         of_folders::<E>(folder, E::PLACES.beside_config, reads, left, &mut all);
@@ -295,15 +351,15 @@ fn of_folders<E: Entry>(
     names: &[&str],
     reads: &dyn Fn(Program) -> bool,
     left: &mut Left,
-    all: &mut Vec<Candidate>,
+    all: &mut Vec<Candidate<E>>,
 ) {
     for folder in names.iter().filter(|name| reads(Program::of(name))).map(|name| below.join(name)) {
-        all.extend(files(&folder, E::PLACES.files).into_iter().map(|file| Candidate::of_file(&folder, file, left)));
+        all.extend(Candidate::of_files(&folder, files(&folder, E::PLACES.files), left));
     }
 }
 
 /// Those in OpenCode's configuration.
-fn of_tables<E: Entry>(below: &Path, names: &[&str], reads: &dyn Fn(Program) -> bool, all: &mut Vec<Candidate>) {
+fn of_tables<E: Entry>(below: &Path, names: &[&str], reads: &dyn Fn(Program) -> bool, all: &mut Vec<Candidate<E>>) {
     if E::PLACES.tables.is_empty() || !reads(Program::OpenCode) {
         return;
     }
@@ -314,9 +370,9 @@ fn of_tables<E: Entry>(below: &Path, names: &[&str], reads: &dyn Fn(Program) -> 
         match opencode::entries(&file, E::PLACES.tables, within) {
             None => {}
             Some(Ok(entries)) => {
-                all.extend(entries.into_iter().map(|(name, text)| Candidate { at: at(Some(name)), text }));
+                all.extend(entries.into_iter().map(|(name, text)| Candidate { at: at(Some(name)), text, read: None }));
             }
-            Some(Err(why)) => all.push(Candidate { at: at(None), text: Err(why) }),
+            Some(Err(why)) => all.push(Candidate { at: at(None), text: Err(why), read: None }),
         }
     }
 }
@@ -460,6 +516,30 @@ mod tests {
                 "? cannot be used config/things/self/THING.md",
             ]
         );
+    }
+
+    #[test]
+    fn many_are_read_side_by_side_and_stand_in_their_order() {
+        let large = "y".repeat(SMALL_BYTES + 1);
+        let text = |at: usize| match at {
+            7 => String::new(),
+            50 => large.clone(),
+            _ => format!("thing {}", at % 90),
+        };
+        let files: Vec<(String, String)> =
+            (0..100).map(|at| (format!("config/things/{at:02}/THING.md"), text(at))).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let tree = Tree::with(&files);
+        std::fs::write(tree.path("config/things/60/THING.md"), b"\xff").expect("written");
+        let expected: Vec<String> = (0..100)
+            .map(|at| match at {
+                7 | 60 => format!("? cannot be used config/things/{at:02}/THING.md"),
+                50 => format!("{large} in force config/things/50/THING.md"),
+                90..=99 if at != 97 => format!("thing {} shadowed config/things/{at}/THING.md", at - 90),
+                _ => format!("thing {} in force config/things/{at:02}/THING.md", at % 90),
+            })
+            .collect();
+        assert_eq!(tree.things(&[]), expected);
     }
 
     #[test]

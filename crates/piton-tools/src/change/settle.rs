@@ -54,7 +54,7 @@ pub(crate) fn settled(tool: &str, cx: &ToolContext) -> Settled {
 fn now(change: &Replacement, cx: &ToolContext) -> io::Result<CurrentFile> {
     match cx.files.look(&change.path)? {
         None => Ok(CurrentFile::Absent),
-        Some(Found::File { .. }) => read_now(&change.path, &*cx.files),
+        Some(Found::File { bytes }) => read_now(&change.path, bytes, &*cx.files),
         Some(Found::Folder | Found::Other) => Err(io::Error::other("it is no regular file any more")),
     }
 }

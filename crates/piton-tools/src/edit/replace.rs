@@ -3,6 +3,7 @@
 use super::closest::closest;
 use super::find::{Hit, Miss, Way, find};
 use memchr::memmem;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// One replacement.
@@ -69,7 +70,7 @@ pub enum Why {
 
 /// Makes all edits, each in what the one before it left.
 pub fn replace(content: &[u8], edits: &[Edit<'_>]) -> Result<Edited, Refused> {
-    let mut edited = Edited { content: content.to_vec(), places: 0, inexact: Vec::new() };
+    let (mut now, mut places, mut inexact) = (Cow::Borrowed(content), 0, Vec::new());
     for (number, edit) in edits.iter().enumerate() {
         let refused = |why| Refused { edit: number, why };
         if edit.old == edit.new {
@@ -78,16 +79,15 @@ pub fn replace(content: &[u8], edits: &[Edit<'_>]) -> Result<Edited, Refused> {
         if edit.old.is_empty() {
             return Err(refused(Why::Empty));
         }
-        let now = &edited.content;
-        let (hit, new) = located(now, *edit).map_err(refused)?;
+        let (hit, new) = located(&now, *edit).map_err(refused)?;
         if hit.way != Way::Exact {
-            let lines = hit.places.iter().map(|place| lines_of(now, place)).collect();
-            edited.inexact.push(Inexact { edit: number, way: hit.way, lines });
+            let lines = hit.places.iter().map(|place| lines_of(&now, place)).collect();
+            inexact.push(Inexact { edit: number, way: hit.way, lines });
         }
-        edited.places += hit.places.len();
-        edited.content = splice(now, &hit.places, &new);
+        places += hit.places.len();
+        now = Cow::Owned(splice(&now, &hit.places, &new));
     }
-    Ok(edited)
+    Ok(Edited { content: now.into_owned(), places, inexact })
 }
 
 /// Where an edit goes, and what it puts there: with the file's line ends, or as it is. Models see and write plain newlines.
