@@ -45,7 +45,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
 ];
 /// What `piton-core` may use: nothing that does IO.
-const CORE_DEPENDENCIES: &[&str] = &["piton-shell", "serde", "serde_json", "strum", "thiserror"];
+const CORE_DEPENDENCIES: &[&str] = &["memchr", "piton-shell", "serde", "serde_json", "strum", "thiserror"];
 /// Words in `piton-core` that would break its wall.
 const CORE_TABOOS: &[&str] =
     &["std::fs", "std::net", "std::env", "std::process", "std::thread", "SystemTime", "Instant", "async fn"];

@@ -49,8 +49,9 @@ pub(super) fn assigned(text: &[u8], at: usize) -> Option<Span> {
 
 /// Whether a piece of such a name stands here, in any case.
 fn is_anchor(text: &[u8], at: usize) -> bool {
-    let Some(&[a, b, c, d]) = text.get(at..at + 4) else { return false };
-    let lowered = [a, b, c, d].map(|byte| byte.to_ascii_lowercase());
+    let Some(first) = text.get(at..).and_then(<[u8]>::first_chunk::<4>) else { return false };
+    let mut lowered = *first;
+    lowered.make_ascii_lowercase();
     ANCHORS.iter().any(|anchor| lowered == **anchor)
 }
 
@@ -74,7 +75,9 @@ fn name_around(text: &[u8], at: usize) -> Option<(&str, usize)> {
     }
     let name = std::str::from_utf8(&text[at - before..at + behind]).ok()?;
     // Of a placeholder.
-    if ["‹", "‹secret:"].iter().any(|opening| text[..at - before].ends_with(opening.as_bytes())) {
+    let front = &text[..at - before];
+    let may_be_opening = front.last().is_some_and(|last| *last == b':' || !last.is_ascii());
+    if may_be_opening && ["‹", "‹secret:"].iter().any(|opening| front.ends_with(opening.as_bytes())) {
         return None;
     }
     // An escaped line end or tab of JSON is no letter of it.

@@ -6,6 +6,7 @@ use super::{Found, Secrets, Voice, replaced};
 use crate::call::Outcome;
 use crate::event::Event;
 use crate::message::Part;
+use memchr::memchr;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
@@ -237,7 +238,16 @@ impl View {
         let first = placeholder::first_byte();
         let mut at = 0;
         while at < content.len() {
-            let rest = &content[at..];
+            let mut rest = &content[at..];
+            // Where the file has no secrets, only the whole placeholder of another is looked for.
+            if !self.has_secrets() {
+                let other = memchr(first, rest).unwrap_or(rest.len());
+                restored.extend_from_slice(&rest[..other]);
+                (at, rest) = (at + other, &rest[other..]);
+            }
+            if rest.is_empty() {
+                break;
+            }
             let length = if rest[0] == first { placeholder::length(rest) } else { None };
             match length {
                 Some(length) => {

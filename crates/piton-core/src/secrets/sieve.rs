@@ -1,6 +1,7 @@
 //! The sieve: by the next four bytes of a text, whether something may begin there. Letters are folded to lower case; ends of
 //! lines are passed over, so that a value that was wrapped is found as well.
 
+use memchr::memchr2_iter;
 use std::collections::HashMap;
 
 /// How many bytes are looked at.
@@ -106,20 +107,23 @@ pub(super) fn candidates(text: &[u8], windows: &Windows, mut candidate: impl FnM
         (0..text.len()).for_each(candidate);
         return;
     };
-    for (at, bytes) in text.windows(WINDOW).enumerate() {
-        let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-        if windows.all.has(folded(bytes)) || (has_break(bytes) && crosses(text, at, windows)) {
-            candidate(at);
+    let begins =
+        |at: usize, bytes: &[u8]| windows.all.has(folded([bytes[0], bytes[1], bytes[2], bytes[3]])).then_some(at);
+    let mut line = 0;
+    for end in memchr2_iter(b'\n', b'\r', text).chain([text.len()]) {
+        // Windows within a line, then those that its end lies in.
+        let inner = text[line..end].windows(WINDOW).enumerate();
+        inner.filter_map(|(at, bytes)| begins(line + at, bytes)).for_each(&mut candidate);
+        for at in line.max(end.saturating_sub(WINDOW - 1))..=end.min(last) {
+            let may_begin = begins(at, &text[at..at + WINDOW]).is_some();
+            if may_begin || (at < end && crosses(text, at, windows)) {
+                candidate(at);
+            }
         }
+        line = end + 1;
     }
     // Too short for a window: the end of a text that goes on, perhaps.
     (last + 1..text.len()).for_each(candidate);
-}
-
-/// Whether a line ends in the window behind its first byte.
-fn has_break(bytes: [u8; WINDOW]) -> bool {
-    let is_break = |byte: u8| byte == b'\n' || byte == b'\r';
-    !is_break(bytes[0]) && (is_break(bytes[1]) || is_break(bytes[2]) || is_break(bytes[3]))
 }
 
 /// Whether something may begin here if the ends of lines were not there.
@@ -138,4 +142,34 @@ pub(super) fn window_at(text: &[u8], at: usize) -> Option<[u8; WINDOW]> {
     }
     let mut bytes = text.iter().skip(at).take(FAR).copied().filter(|byte| *byte != b'\n' && *byte != b'\r');
     Some([bytes.next()?, bytes.next()?, bytes.next()?, bytes.next()?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every position by itself.
+    fn one_by_one(text: &[u8], windows: &Windows) -> Vec<usize> {
+        let is_break = |byte: &u8| *byte == b'\n' || *byte == b'\r';
+        let may_begin = |at: &usize| {
+            let Some(&[a, b, c, d]) = text.get(*at..at + WINDOW) else { return true };
+            let is_broken = !is_break(&a) && [b, c, d].iter().any(is_break);
+            windows.all.has(folded([a, b, c, d])) || is_broken && crosses(text, *at, windows)
+        };
+        (0..text.len()).filter(may_begin).collect()
+    }
+
+    #[test]
+    fn line_by_line_nothing_is_passed_over() {
+        let mut windows = Windows::default();
+        windows.add(*b"abca", 0);
+        windows.add(*b"a\nbb", 1);
+        for seed in 0..20_000 {
+            fastrand::seed(seed);
+            let text: Vec<u8> = (0..fastrand::usize(..40)).map(|_| b"aabbcAB\n\r"[fastrand::usize(..9)]).collect();
+            let mut found = Vec::new();
+            candidates(&text, &windows, |at| found.push(at));
+            assert_eq!(found, one_by_one(&text, &windows), "{seed}: {:?}", String::from_utf8_lossy(&text));
+        }
+    }
 }

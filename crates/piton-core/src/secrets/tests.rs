@@ -235,6 +235,9 @@ fn a_view_gives_back_exactly_what_was_there() {
     let changed = shown.replace("A=1", "A=2");
     assert_eq!(view.restored(changed.as_bytes()), Ok(file.replace("A=1", "A=2").into_bytes()));
     let foreign = "C=‹secret:OTHER:0000›";
+    let plain = super::View::default();
+    assert_eq!(plain.restored("a ‹b› ‹".as_bytes()), Ok("a ‹b› ‹".into()));
+    assert!(matches!(plain.restored(foreign.as_bytes()), Err(NotRestored::Foreign(_))));
     assert_eq!(view.restored(foreign.as_bytes()), Err(NotRestored::Foreign("‹secret:OTHER:0000›".into())));
     let placeholder = super::placeholders(&shown)[0].text.to_owned();
     for cut in [&placeholder[..placeholder.len() - 4], &placeholder[placeholder.len() - 8..]] {
