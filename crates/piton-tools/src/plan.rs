@@ -73,6 +73,8 @@ pub struct Plan {
     pub effects: Option<Effects>,
     /// What it asks a person, in the place of the question whether it may run. Its answers are the outcome: it never runs.
     pub inquiry: Option<Inquiry>,
+    /// What the call does instead where this is refused, or would be asked about and nobody is there.
+    pub instead: Option<Box<Plan>>,
 }
 
 /// A question that is worded when it is asked: that may take the disk.
@@ -86,7 +88,7 @@ impl Plan {
 
     /// A plan that may be carried out if the person says yes to `question`.
     pub fn of(planned: Planned, question: QuestionDraft) -> Self {
-        Self { planned, question, places: Vec::new(), effects: None, inquiry: None }
+        Self { planned, question, places: Vec::new(), effects: None, inquiry: None, instead: None }
     }
 
     /// The same, which accesses this, too.

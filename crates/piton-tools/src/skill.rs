@@ -32,6 +32,8 @@ pub const NAME: &str = piton_core::skill::TOOL;
 
 /// Bytes of names and descriptions in the tool's own description, and of what a query finds.
 const CATALOGUE_BYTES: usize = 3_400;
+/// Behind the text of a skill whose commands may not run, or not without being asked about.
+const UNRUN: &str = "\n\n[The commands behind `!` were not run. Run those that you need.]";
 /// A description is not cut to less than these bytes; what does not fit then is left out.
 const SHORTEST_BYTES: usize = 60;
 /// The most files of a skill that are named, and how deep it is looked for them.
@@ -312,26 +314,19 @@ impl Tool for Skills {
 
     fn plan(&self, input: &Value, look: &Look) -> Result<Plan, Outcome> {
         let input = Input::read(input)?;
-        let (title, is_fork, used) = match self.wanted(&input)? {
-            Wanted::Skill(skill, words)
-                if look.has_shell
-                    && let Some(text) = Text::of(skill, &words, &look.workspace, look.session.as_str()) =>
-            {
-                return commands::planned(skill, text.script(), look);
-            }
-            Wanted::Skill(skill, _) => (skill.name.clone(), skill.is_fork, Some(use_of(NAME, &skill.name))),
+        let (skill, words) = match self.wanted(&input)? {
+            Wanted::Skill(skill, words) => (skill, words),
             Wanted::Found(_) => {
-                (format!("find {}", hidden::visible_name(input.query.as_deref().unwrap_or_default())), false, None)
+                let query = hidden::visible_name(input.query.as_deref().unwrap_or_default());
+                return Ok(reading(format!("find {query}"), None));
             }
         };
-        let shown = title.clone();
-        let question =
-            QuestionDraft::new(move || ("Use this skill?".to_owned(), vec![QuestionBlock::Text { text: shown }]));
-        if is_fork {
-            let plan = Plan::new(CallKind::Other, title, Access::Spawn, question).and_all(used);
-            return Ok(Plan { effects: Some(subagent::EFFECTS), ..plan });
-        }
-        Ok(Plan::of(Planned { kind: CallKind::Read, title, accesses: used.into_iter().collect() }, question))
+        let text = Text::of(skill, &words, &look.workspace, look.session.as_str()).filter(|_| look.has_shell);
+        let plain = plain(skill);
+        Ok(match text {
+            Some(text) => commands::planned(skill, text.script(), plain, look),
+            None => plain,
+        })
     }
 
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
@@ -363,6 +358,26 @@ impl Tool for Skills {
     }
 }
 
+/// The plan of a call that runs nothing.
+fn plain(skill: &Skill) -> Plan {
+    let used = Some(use_of(NAME, &skill.name));
+    if !skill.is_fork {
+        return reading(skill.name.clone(), used);
+    }
+    let plan = Plan::new(CallKind::Other, skill.name.clone(), Access::Spawn, question(&skill.name)).and_all(used);
+    Plan { effects: Some(subagent::EFFECTS), ..plan }
+}
+
+fn reading(title: String, used: Option<Access>) -> Plan {
+    let question = question(&title);
+    Plan::of(Planned { kind: CallKind::Read, title, accesses: used.into_iter().collect() }, question)
+}
+
+fn question(shown: &str) -> QuestionDraft {
+    let text = shown.to_owned();
+    QuestionDraft::new(move || ("Use this skill?".to_owned(), vec![QuestionBlock::Text { text }]))
+}
+
 /// The skill about these words. `has_begun`: its commands were started by a process that is gone.
 async fn given(skill: &Arc<Skill>, words: &str, has_begun: bool, cx: &ToolContext) -> Outcome {
     let text = Text::of(skill, words, &cx.workspace, cx.session.as_str());
@@ -374,6 +389,7 @@ async fn given(skill: &Arc<Skill>, words: &str, has_begun: bool, cx: &ToolContex
         },
         // Those of another text than this were started, and nothing says how they ended.
         None if has_begun => return interrupted(),
+        None if text.is_some() => (skill.filled(words) + UNRUN, None),
         None => (skill.filled(words), None),
     };
     let (skill, workspace) = (Arc::clone(skill), cx.workspace.display().to_string());

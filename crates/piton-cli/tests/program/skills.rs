@@ -394,21 +394,23 @@ fn a_skill_that_the_model_loads_has_its_commands_run_as_a_command_of_the_models(
     let said = text(&outcome);
     assert!(said.contains(&format!("{session} on main and")) && said.contains("3 of here."), "{outcome}");
     assert_eq!((outcome["status"].as_str(), has_run), (Some("ok"), Some(1)));
-    // What is said of commands is said of these.
-    let (outcome, has_run, _) = run(&["--yes", "--deny", "bash(echo *)"]);
-    assert!(text(&outcome).contains("the rule bash(echo *)"), "{outcome}");
-    assert_eq!(has_run, None);
-    let (outcome, has_run, _) = run(&["--mode", "ask"]);
-    assert_eq!((outcome["status"].as_str(), has_run), (Some("denied"), None), "{outcome}");
-    let (outcome, has_run, _) =
-        run(&["--mode", "ask", "--allow", "bash(echo *)", "--allow", "bash(exit *)", "--allow", "Edit(./ran)"]);
+    // What is said of commands is said of these, and whoever may not run them can read the skill.
+    let unrun = |flags: &[&str]| {
+        let (outcome, has_run, _) = run(flags);
+        let said = text(&outcome);
+        assert!(said.contains("on !`echo main; echo ran >> ran` and") && said.contains("were not run."), "{outcome}");
+        assert_eq!((outcome["status"].as_str(), has_run), (Some("ok"), None), "{flags:?}");
+    };
+    unrun(&["--yes", "--deny", "bash(echo *)"]);
+    unrun(&["--yes", "--deny", "bash"]);
+    unrun(&["--mode", "ask"]);
+    unrun(&["--mode", "ask", "--allow", "skill"]);
+    unrun(&["--mode", "plan"]);
+    let allowed = ["--mode", "ask", "--allow", "bash(echo *)", "--allow", "bash(exit *)", "--allow", "Edit(./ran)"];
+    let (outcome, has_run, _) = run(&allowed);
     assert_eq!((outcome["status"].as_str(), has_run), (Some("ok"), Some(1)), "{outcome}");
-    let (outcome, has_run, _) = run(&["--mode", "ask", "--allow", "skill"]);
+    let (outcome, has_run, _) = run(&["--yes", "--deny", "skill(state)"]);
     assert_eq!((outcome["status"].as_str(), has_run), (Some("denied"), None), "{outcome}");
-    // Where the model has no commands, it sees which they are.
-    let (outcome, has_run, _) = run(&["--yes", "--deny", "bash"]);
-    assert!(text(&outcome).contains("on !`echo main; echo ran >> ran` and"), "{outcome}");
-    assert_eq!((outcome["status"].as_str(), has_run), (Some("ok"), None));
 }
 
 #[test]

@@ -20,7 +20,7 @@ use piton_core::permission::{Action, Ask, Judged as Said, Judgement, PermissionM
 use piton_core::question::{Fact, Mark, Question, QuestionBlock};
 use piton_core::shell;
 use piton_tools::files::Files;
-use piton_tools::plan::{Links, Look, QuestionDraft, accesses};
+use piton_tools::plan::{Links, Look, Plan, QuestionDraft, accesses};
 use piton_tools::spawn::Confinement;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -99,6 +99,7 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
         let refused = Verdict::Refuse(format!("The tool failed inside Piton: {PANICKED}."));
         return Judged { requested: requested(input, spec.effects, refused, None, None), question: None };
     };
+    let plan = plan.map(|plan| if may_be(&plan, said.as_ref(), call, cx) { plan } else { instead_of(plan) });
     let effects = plan.as_ref().ok().and_then(|plan| plan.effects).unwrap_or(spec.effects);
     let (planned, places, inquiry, draft) = match plan {
         Ok(plan) => (Some(Box::new(plan.planned)), plan.places, plan.inquiry, Ok(plan.question)),
@@ -133,6 +134,27 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
             let refused = Verdict::Refuse(text);
             Judged { requested: requested(input, effects, refused, planned, on_record), question: None }
         }
+    }
+}
+
+/// Whether a plan may be carried out, or a person can be asked, for all that rules, mode and hooks say.
+fn may_be(plan: &Plan, said: Option<&HookVerdict>, call: &ToolCall, cx: &JobContext<'_>) -> bool {
+    let judged = || judged(&call.name, &plan.planned.accesses, call, cx);
+    let is_allowed = |judged: Judgement| match judged.action {
+        Action::Allow => true,
+        Action::Ask => {
+            let by_hook = matches!(said, Some(HookVerdict::Allow)) && !judged.is_asked_each_time;
+            by_hook || cx.services.is_attended()
+        }
+        Action::Deny => false,
+    };
+    plan.instead.is_none() || is_allowed(judged())
+}
+
+fn instead_of(plan: Plan) -> Plan {
+    match plan.instead {
+        Some(instead) => *instead,
+        None => plan,
     }
 }
 

@@ -30,6 +30,7 @@ use piton_tools::executor::{Boot, OutputSink};
 use piton_tools::files::{Files, Withheld};
 use piton_tools::host::Host;
 use piton_tools::limits::{ABANDON_GRACE, ABANDON_LOOK_GRACE};
+use piton_tools::plan::Plan;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::spawn::Confinement;
 use piton_tools::tool::{Tool, ToolContext, abandoned, interrupted};
@@ -148,7 +149,8 @@ fn planned_now(call: &ToolCall, tool: &dyn Tool, cx: &JobContext<'_>) -> Option<
     let files = cx.services.files_for_tools(&workspace);
     let look = look(&files, workspace, cx);
     let now = catch_unwind(AssertUnwindSafe(|| tool.plan(input, &look).ok())).ok()??;
-    Some(now.planned)
+    let is_instead = |instead: &Plan| cx.session.plan(&call.id) == Some(&instead.planned);
+    Some(now.instead.filter(|instead| is_instead(instead)).map_or(now.planned, |instead| instead.planned))
 }
 
 fn settled(call: CallId, outcome: Outcome) -> Event {

@@ -76,9 +76,10 @@ fn end(at: usize) -> String {
     format!("[end of command {}, exit code ", at + 1)
 }
 
-/// The plan of a call that gives a skill with commands.
-pub(super) fn planned(skill: &Skill, script: String, look: &Look) -> Result<Plan, Outcome> {
-    let of_script = Tool::plan(&Bash, &json!({"command": script}), look)?;
+/// The plan of a call that gives a skill with commands; `unrun`: that of one that gives it without what they print.
+pub(super) fn planned(skill: &Skill, script: String, unrun: Plan, look: &Look) -> Plan {
+    // One that no shell takes is for the model to read.
+    let Ok(of_script) = Tool::plan(&Bash, &json!({"command": script}), look) else { return unrun };
     let name = skill.name.clone();
     let body =
         vec![QuestionBlock::Text { text: name.clone() }, QuestionBlock::Command { command: script, marks: Vec::new() }];
@@ -86,7 +87,8 @@ pub(super) fn planned(skill: &Skill, script: String, look: &Look) -> Result<Plan
     let mut planned = of_script.planned;
     (planned.kind, planned.title) = (CallKind::Execute, name);
     planned.accesses.push(use_of(NAME, &skill.name));
-    Ok(Plan { effects: Some(Effects::OPAQUE), places: of_script.places, ..Plan::of(planned, question) })
+    let (effects, instead) = (Some(Effects::OPAQUE), Some(Box::new(unrun)));
+    Plan { effects, instead, places: of_script.places, ..Plan::of(planned, question) }
 }
 
 /// The script that a call runs: what it was judged by, and nothing that it has become since.
