@@ -89,6 +89,13 @@ pub fn beginning(path: &Path, most: usize) -> io::Result<Beginning> {
     Beginning::of_file(file, size, most)
 }
 
+/// The first `most` bytes of a file that a listing has just called regular. It is not looked at again before it is opened: what it has
+/// become since, the open file says, and where that is a link it is not followed.
+pub fn listed(path: &Path, most: usize) -> io::Result<Beginning> {
+    let (file, size) = opened(path, OFlags::NOFOLLOW)?;
+    Beginning::of_file(file, size, most)
+}
+
 /// All of a file, which is an error where it has more than `most` bytes.
 pub fn whole(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     all_of(beginning(path, most)?, most)

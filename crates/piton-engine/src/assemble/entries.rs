@@ -17,7 +17,6 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
 
@@ -30,7 +29,8 @@ const DEPTH: usize = 5;
 const MOST_BYTES: usize = 64 << 20;
 
 /// So many files of a folder are worth a thread, and the bytes of a file that is read there: before anybody counts what all have.
-const MANY_FILES: usize = 32;
+const MANY_FILES: usize = 64;
+const MOST_THREADS: usize = 4;
 const SMALL_BYTES: usize = 64 << 10;
 
 /// Bytes that may still be read.
@@ -142,19 +142,18 @@ struct Candidate<E> {
 
 impl<E: Entry> Candidate<E> {
     /// Those that are files below a folder.
-    fn of_files(folder: &Path, files: Vec<PathBuf>, left: &mut Left) -> Vec<Self> {
-        let at = |file: PathBuf| At { folder: folder.to_owned(), file, part: None };
-        let all: Vec<At> = files.into_iter().map(at).collect();
-        let early = if all.len() < MANY_FILES { Vec::new() } else { side_by_side(&all, early) };
-        let mut early = early.into_iter();
-        let candidate = |at: At| match early.next().flatten() {
+    fn of_files(folder: &Path, files: Vec<Listed>, left: &mut Left) -> Vec<Self> {
+        let at = |file: Listed| (At { folder: folder.to_owned(), file: file.path, part: None }, file.is_regular);
+        let all: Vec<(At, bool)> = files.into_iter().map(at).collect();
+        let early = side_by_side(&all, |(at, is_regular)| is_regular.then(|| early(at)).flatten());
+        let candidate = |((at, _), early): ((At, bool), Early<E>)| match early {
             Some((text, read)) if left.at_most(text.len()).is_ok() => {
                 left.take(text.len());
                 Self { at, text: Ok(text), read: Some(read) }
             }
             _ => Self { text: left.text(&at.file), at, read: None },
         };
-        all.into_iter().map(candidate).collect()
+        all.into_iter().zip(early).map(candidate).collect()
     }
 
     /// What it is called in a list of trust, and all that trust covers.
@@ -169,18 +168,20 @@ impl<E: Entry> Candidate<E> {
     }
 }
 
-/// A small file and what it holds; `None`: it is none, or cannot be read.
-fn early<E: Entry>(at: &At) -> Option<(String, Result<E, String>)> {
-    let small = regular::beginning(&at.file, SMALL_BYTES).ok().filter(Beginning::is_whole)?;
+/// The text of a small file and what it holds; `None`: it is none, or cannot be read.
+type Early<E> = Option<(String, Result<E, String>)>;
+
+fn early<E: Entry>(at: &At) -> Early<E> {
+    let small = regular::listed(&at.file, SMALL_BYTES).ok().filter(Beginning::is_whole)?;
     let text = String::from_utf8(small.bytes).ok()?;
     let read = E::read(at, &text);
     Some((text, read))
 }
 
-/// What comes of each, in order, where every core does its part.
+/// What comes of each, in order; of many, in parts that threads do side by side.
 fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let (mine, theirs) = all.split_at(all.len().div_ceil(cores));
+    let parts = all.len().div_ceil(MANY_FILES).clamp(1, MOST_THREADS);
+    let (mine, theirs) = all.split_at(all.len().div_ceil(parts));
     let part = &|part: &[T]| part.iter().map(&work).collect::<Vec<R>>();
     std::thread::scope(|scope| {
         let parts = theirs.chunks(mine.len().max(1));
@@ -377,14 +378,21 @@ fn of_tables<E: Entry>(below: &Path, names: &[&str], reads: &dyn Fn(Program) -> 
     }
 }
 
+/// A file as a listing has it.
+struct Listed {
+    path: PathBuf,
+    /// Whether it is one, and no link to one.
+    is_regular: bool,
+}
+
 /// The files below a folder, by name.
-fn files(folder: &Path, which: Files) -> Vec<PathBuf> {
+fn files(folder: &Path, which: Files) -> Vec<Listed> {
     let mut found = Vec::new();
     below(folder, which, DEPTH, &mut found);
     found
 }
 
-fn below(folder: &Path, which: Files, depth: usize, found: &mut Vec<PathBuf>) {
+fn below(folder: &Path, which: Files, depth: usize, found: &mut Vec<Listed>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut paths: Vec<(PathBuf, fs::FileType)> =
         entries.flatten().filter_map(|entry| Some((entry.path(), entry.file_type().ok()?))).collect();
@@ -395,17 +403,21 @@ fn below(folder: &Path, which: Files, depth: usize, found: &mut Vec<PathBuf>) {
         }
         match which {
             Files::Markdown if kind.is_dir() && depth > 0 => below(&path, which, depth - 1, found),
-            Files::Markdown if !kind.is_dir() && path.extension().is_some_and(|end| end == "md") => found.push(path),
+            Files::Markdown if !kind.is_dir() && path.extension().is_some_and(|end| end == "md") => {
+                found.push(Listed { path, is_regular: kind.is_file() });
+            }
             Files::Named(name) if kind.is_dir() || kind.is_symlink() => {
                 let file = path.join(name);
-                match fs::symlink_metadata(&file) {
+                let looked_at = fs::symlink_metadata(&file);
+                let is_regular = looked_at.as_ref().is_ok_and(fs::Metadata::is_file);
+                match looked_at {
                     Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                         if kind.is_dir() && depth > 0 {
                             below(&path, which, depth - 1, found);
                         }
                     }
                     // One that cannot be reached, such as a link to itself, is named by whoever reads it.
-                    Ok(_) | Err(_) => found.push(file),
+                    Ok(_) | Err(_) => found.push(Listed { path: file, is_regular }),
                 }
             }
             Files::Markdown | Files::Named(_) => {}
