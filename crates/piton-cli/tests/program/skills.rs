@@ -427,3 +427,15 @@ fn the_commands_of_a_skill_run_once_when_piton_is_killed_and_their_output_is_col
     assert!(text(&ran.outcomes()[0]).contains("It says slow result."), "{:?}", ran.outcomes());
     assert_eq!(stage.workspace.read("ran").lines().count(), 1, "nothing ran twice");
 }
+
+#[test]
+fn what_the_commands_of_a_skill_have_done_is_undone_with_the_turn() {
+    let made = "---\nname: make\ndescription: x\n---\n!`true` and !`echo new > made; echo changed > kept; echo yes`.\n";
+    let stage = Stage::new(json!([skill(&json!({"name": "make"})), {"text": "done"}]))
+        .with_files([(".claude/skills/make/SKILL.md", made), ("kept", "as it was\n")]);
+    let ran = stage.run(&["--trust", "go"]).expect_code(0);
+    assert!(text(&ran.outcomes()[0]).contains("\n and yes."), "{:?}", ran.outcomes());
+    assert!(stage.workspace.has("made") && stage.workspace.read("kept") == "changed\n");
+    Ran::of(stage.piton(&["undo"])).expect_code(0);
+    assert!(!stage.workspace.has("made") && stage.workspace.read("kept") == "as it was\n");
+}
