@@ -1,7 +1,12 @@
-//! Links between pages lead somewhere, and so does each page of `docs/` that the command line names.
+//! Links between pages lead somewhere, and so does each page of `docs/` that the command line names; the tests that the list of
+//! the terminal interface's points names are there.
 
+use crate::sources::sources;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
+
+/// Each point with its tests.
+const POINTS: &str = "docs/dev/tui-points.md";
 
 /// Folders without pages for readers: those of builds, and the templates that pages are made of.
 const SKIPPED: [&str; 5] = ["target", ".git", "corpus", "artifacts", "xtask"];
@@ -17,6 +22,23 @@ pub(super) fn check(faults: &mut Vec<String>) -> anyhow::Result<()> {
             let place = if is_page { file.with_file_name(&target) } else { PathBuf::from(&target) };
             if !place.exists() {
                 faults.push(format!("{name}:{line}: there is no {target}"));
+            }
+        }
+    }
+    points(faults)
+}
+
+/// A fault for every test of [`POINTS`] that no crate has. A name may be cut: `a_long_name…`.
+fn points(faults: &mut Vec<String>) -> anyhow::Result<()> {
+    let read = |path: &Path| std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+    let code = sources(Path::new("crates"))?.iter().map(|file| read(file)).collect::<anyhow::Result<Vec<_>>>()?;
+    for (number, line) in (1..).zip(read(Path::new(POINTS))?.lines()) {
+        let quoted = line.split('`').skip(1).step_by(2);
+        for name in quoted.filter(|name| !name.contains(['/', '.']) && name.matches('_').count() > 1) {
+            let begins = format!("fn {}", name.trim_end_matches('…'));
+            let begins = if name.ends_with('…') { begins } else { format!("{begins}(") };
+            if !code.iter().any(|text| text.contains(&begins)) {
+                faults.push(format!("{POINTS}:{number}: there is no test {name}"));
             }
         }
     }

@@ -59,6 +59,31 @@ fn a_new_session_keeps_the_model_that_was_chosen() {
 }
 
 #[test]
+fn the_prompt_takes_keys_before_the_key_of_the_model_is_there() {
+    let stage = Stage::new(json!([{"text": "Heard."}]));
+    let (asked, go) = (stage.home.path().join("asked"), stage.home.path().join("go"));
+    let command =
+        format!("touch {}; until [ -e {} ]; do sleep 0.05; done; echo sk-late", asked.display(), go.display());
+    let url = stage.provider.url();
+    let stage = stage.with_config(&format!(
+        "[providers.mine]\nprotocol = \"chat\"\nbase_url = \"{url}/v1\"\nkey_command = \"{command}\"\n"
+    ));
+    let mut person = stage.terminal_behind("stty rows 24 cols 90; ", &["--model", "mine/m"]);
+    until("the key is asked for", || asked.exists());
+    person.type_keys("say something");
+    wait_for(&person, "› say something");
+    person.type_keys("\r");
+    std::thread::sleep(A_WHILE);
+    assert_eq!(stage.provider.requests().len(), 0, "the key is not there");
+    std::fs::write(&go, "").unwrap();
+    wait_for(&person, "Heard.");
+    assert_eq!(stage.provider.requests()[0].header("authorization").unwrap(), "Bearer sk-late");
+    wait_for(&person, "1 step");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
+#[test]
 fn the_demo_that_is_over_says_so_and_what_comes_next() {
     let stage = Stage::new(json!([]));
     let mut demo = stage.piton(&["demo", "--dir", "."]);

@@ -13,7 +13,7 @@ pub(super) const MEASURES: &[(&str, Measure)] =
     &[("face", face), ("face_long", long), ("face_files", files), ("face_resume", resume)];
 
 /// How long nothing happens in `face`, in seconds.
-const IDLE_SECONDS: &str = "20";
+const IDLE_SECONDS: &str = "60";
 /// Files of the folder in `face_files`.
 const FILES: &str = "500000";
 

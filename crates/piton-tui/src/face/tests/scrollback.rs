@@ -54,6 +54,9 @@ impl Stage {
     fn draw(&mut self) {
         let text = |row: &Line<'static>| row.to_string().trim_end().to_owned();
         let frame = self.seat.face.frame(self.seat.now_ms);
+        for row in frame.commit.iter().map(ToString::to_string) {
+            assert!(!row.ends_with(' '), "who copies it has blanks behind it: {row:?}");
+        }
         self.committed.extend(frame.commit.iter().map(text));
         let over = frame.tail.len().saturating_sub(self.size.1);
         self.tail = frame.tail.iter().skip(over).map(text).collect();
