@@ -168,6 +168,8 @@ struct Chat<'a> {
     theme: theme::Watch,
     /// What the subagents at work are doing.
     agents: agents::Watch,
+    /// Prompts that are kept for later sessions.
+    recall: recall::Recall,
 }
 
 /// How a conversation was left.
@@ -225,6 +227,7 @@ pub(crate) async fn chat(args: RunArgs, around: &Surroundings) -> Result<Left> {
         lists_all: false,
         theme: theme::Watch::start(around),
         agents: agents::Watch::default(),
+        recall: recall::Recall::of(&around.machine.data_dir),
     };
     let stopped = tokio::select! {
         biased;

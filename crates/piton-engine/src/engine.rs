@@ -22,6 +22,7 @@ use async_trait::async_trait;
 use piton_core::client::{Closed, Request};
 use piton_core::event::{Event, Origin, Record};
 use piton_core::ids::{Seq, SessionId};
+use piton_core::secrets::Firewall;
 use piton_core::turn;
 use piton_tools::ledger::FileLedger;
 use piton_tools::private;
@@ -239,6 +240,18 @@ impl Engine {
     /// read; it may be running.
     pub async fn fork(&self, id: &SessionId, at: Option<Seq>) -> Result<SessionId, ForkError> {
         fork::fork(&self.stored(id), at, &self.world).await
+    }
+
+    /// Takes secrets out of words that are kept elsewhere than in a session, as one with these settings in this workspace would.
+    /// Without settings it knows what looks like a secret.
+    pub fn firewall(&self, of: Option<(&Settings, &Path)>) -> Firewall {
+        let Some((settings, workspace)) = of else {
+            return firewall::of_machine(&self.data_dir, &SecretSettings::default());
+        };
+        let firewall = firewall::of_machine(&self.data_dir, &settings.secrets);
+        firewall::know_settings(&firewall, settings);
+        firewall::EnvFiles::new(firewall.clone()).read_top(workspace);
+        firewall
     }
 
     fn stored(&self, id: &SessionId) -> Stored {

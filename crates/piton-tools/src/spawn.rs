@@ -7,7 +7,7 @@
 
 use crate::network::{self, Outlet};
 use piton_http::egress::Egress;
-use piton_sandbox::{Plan, Reach};
+use piton_sandbox::{Plan, Reach, Write};
 use rustix::fs::{Access, access};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::BTreeMap;
@@ -63,6 +63,19 @@ pub struct Confined {
 }
 
 impl Confinement {
+    /// The same, in which nothing of the workspace can be changed.
+    #[must_use]
+    pub fn reading(self) -> Self {
+        match self {
+            Self::User | Self::Model => self,
+            Self::Sandbox(confined) => {
+                let mut confined = Arc::unwrap_or_clone(confined);
+                confined.reach.write = Write::Nothing;
+                Self::Sandbox(Arc::new(confined))
+            }
+        }
+    }
+
     /// The same, in which this folder can be changed, too.
     #[must_use]
     pub fn keeping(self, folder: &Path) -> Self {

@@ -105,6 +105,7 @@ impl<'a> Chat<'a> {
         self.servers = settings.tools.servers().cloned();
         self.sandbox = Some(settings.sandbox.clone());
         self.frame = Some(FrameSizes::of(settings));
+        self.recall.know(self.engine.firewall(Some((settings, &self.facts.workspace))));
         self.tell_facts();
     }
 
@@ -189,6 +190,7 @@ impl<'a> Chat<'a> {
                 let pid = session.elsewhere().unwrap_or_default();
                 self.note(format!("this session is run by process {pid}: what you say is sent there"));
                 (self.sandbox, self.frame) = (None, None);
+                self.recall.know(self.engine.firewall(None));
                 self.know_from_journal(&session).await?;
                 break session;
             }
@@ -205,6 +207,7 @@ impl<'a> Chat<'a> {
                     self.servers = ready.settings.tools.servers().cloned();
                     self.sandbox = Some(ready.settings.sandbox.clone());
                     self.frame = Some(FrameSizes::of(&ready.settings));
+                    self.recall.know(self.engine.firewall(Some((&ready.settings, &self.facts.workspace))));
                     ready.open(self.engine, &mut upkeep).await?
                 }
             };

@@ -849,3 +849,24 @@ fn of_a_long_session_the_end_is_shown_and_the_rest_is_in_the_journal() {
         "the model has all of it"
     );
 }
+
+#[test]
+fn prompts_are_kept_for_later_without_their_secrets() {
+    const FILED: &str = "in-the-file-4f9a1c77";
+    let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4).split_at(36).0);
+    let stage = Stage::new(json!([{"text": "Yes."}]));
+    stage.workspace.write(".env", format!("API_KEY={FILED}\n"));
+    let mut person = seat(&stage, &[]);
+    wait_for(&person, "? keys");
+    person.type_keys(&format!("use {token} and {FILED} there\r"));
+    wait_for(&person, "1 step");
+    let file = stage.home.path().join("data/prompts.jsonl");
+    until("it is kept", || std::fs::read_to_string(&file).is_ok_and(|text| text.contains("there")));
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(!kept.contains(&token) && !kept.contains(FILED), "{kept}");
+    let sent = stage.last_messages().last().unwrap()["content"].to_string();
+    let placeholder = sent.split("‹").nth(1).and_then(|rest| rest.split('›').next()).expect("a placeholder");
+    assert!(kept.contains(placeholder), "the same words as the session's: {kept}");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}

@@ -285,3 +285,26 @@ fn a_plan_is_edited_and_what_is_approved_is_what_was_edited_then() {
     );
     assert!(told.contains("2. Write two tests") && !told.contains("Write a test"), "{told}");
 }
+
+#[test]
+fn a_harmless_command_changes_nothing_while_it_is_planned_whatever_its_program_does() {
+    let list = json!({"tools": [{"name": "bash", "args": {"command": "ls"}}]});
+    let stage = Stage::new(json!([list, {"text": "Seen."}, list, {"text": "Seen."}]));
+    let ls = stage.home.path().join("bin/ls");
+    stage.home.write("bin/ls", "#!/bin/sh\n/bin/touch written && echo wrote\n/bin/touch /tmp/x && echo has-a-tmp\n");
+    assert!(Command::new("chmod").arg("+x").arg(&ls).status().unwrap().success());
+    let run = |mode: &str| {
+        let mut piton =
+            stage.piton(&["run", "--format", "stream-json", "--model", "openai-chat/test-model", "--mode", mode, "go"]);
+        piton.env("PATH", format!("{}/bin:{}", stage.home.path().display(), std::env::var("PATH").unwrap()));
+        Ran::of(piton).expect_code(0)
+    };
+    let ran = run("plan");
+    let text = ran.outcomes()[0]["text"].to_string();
+    assert!(text.contains("Read-only file system") && text.contains("has-a-tmp"), "{text}");
+    assert!(!stage.workspace.has("written"));
+    // Its twin: the same command where nobody plans.
+    let ran = run("ask");
+    assert!(ran.outcomes()[0]["text"].to_string().contains("wrote"), "{}", ran.stdout);
+    assert!(stage.workspace.has("written"));
+}

@@ -219,9 +219,9 @@ impl Services {
         self.confined_by(workspace, || Arc::new(OfCall { call: call.clone(), asks: self.asked.hosts.clone() }))
     }
 
-    /// A command of the model's will run here, by all that is known: its sandbox is made while the call goes on record.
-    pub(crate) fn expect_command(&self, workspace: &Path) {
-        self.executor.expect(&self.settings.env, &self.confinement(workspace));
+    /// A command of the model's will run here in this mode, by all that is known: its sandbox is made while the call goes on record.
+    pub(crate) fn expect_command(&self, workspace: &Path, mode: PermissionMode) {
+        self.executor.expect(&self.settings.env, &held_to(mode, self.confinement(workspace)));
     }
 
     fn confined_by(&self, workspace: &Path, judge: impl FnOnce() -> Arc<dyn Judge>) -> Confinement {
@@ -294,6 +294,14 @@ impl Memory {
             snapshot_took: Duration::MAX,
             leaves_when_answered: false,
         }
+    }
+}
+
+/// The confinement of a command of the model's in this mode: who plans changes nothing, whatever the command turns out to do.
+pub(super) fn held_to(mode: PermissionMode, confinement: Confinement) -> Confinement {
+    match mode {
+        PermissionMode::Plan => confinement.reading(),
+        PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto => confinement,
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn take_up(call: &ToolCall, cx: &JobContext<'_>) -> Step {
     let call = cx.services.settings.tools.understand(call);
     let judged = judge(&call, cx);
     if call.name == shell::TOOL && matches!(judged.requested, Event::CallRequested { verdict: Verdict::Allow, .. }) {
-        cx.services.expect_command(Path::new(cx.session.workspace()));
+        cx.services.expect_command(Path::new(cx.session.workspace()), cx.policy().mode);
     }
     match judged.question {
         None => Step::Record(vec![judged.requested]),

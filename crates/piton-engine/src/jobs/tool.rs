@@ -4,6 +4,7 @@
 //! and waits for its outcome, but not for ever: a tool that hangs is abandoned after a grace, which is an outcome. A panic is
 //! an outcome, too: the call has failed.
 
+use super::context::held_to;
 use super::judge::look;
 use super::spill::{Spill, cap};
 use super::subagents::{delegated, delegation};
@@ -261,7 +262,12 @@ fn confinement(call: &CallId, cx: &JobContext<'_>) -> Confinement {
     if shown::leaves(accesses) {
         return Confinement::Model;
     }
-    cx.services.confinement_of(call, Path::new(cx.session.workspace()))
+    let confinement = cx.services.confinement_of(call, Path::new(cx.session.workspace()));
+    match cx.session.shell().find(call) {
+        // What the user runs themselves is held to no mode.
+        Some(_) => confinement,
+        None => held_to(cx.policy().mode, confinement),
+    }
 }
 
 fn start(call: &CallId, cx: &JobContext<'_>) -> Start {
