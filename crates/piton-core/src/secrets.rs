@@ -199,11 +199,12 @@ impl Secrets {
             if let Some(known) = self.known.at(text, at, depth) {
                 offer(self.of_known(text, &known));
             }
-            if depth == Depth::Everything && self.known.windows().may_be_anchor(text, at) {
-                for given_away in [shaped, assigned] {
-                    if let Some(span) = given_away(text, at).filter(|span| !self.is_own(&span.value)) {
-                        offer(self.known_in(text, &span, depth).unwrap_or(span));
-                    }
+            if depth == Depth::Everything {
+                let begins = self.known.windows().begins(text, at);
+                let shaped = begins.shape.then(|| shaped(text, at)).flatten();
+                let assigned = begins.name.then(|| assigned(text, at)).flatten();
+                for span in [shaped, assigned].into_iter().flatten().filter(|span| !self.is_own(&span.value)) {
+                    offer(self.known_in(text, &span, depth).unwrap_or(span));
                 }
             }
             let Some(found) = best.filter(|found| !placeholder::is_within(text, found.start, found.end)) else {

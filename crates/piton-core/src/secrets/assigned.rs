@@ -32,9 +32,10 @@ pub(super) fn assigned(text: &[u8], at: usize) -> Option<Span> {
     if !is_anchor(text, at) {
         return None;
     }
-    let (name, behind) = name_around(text, at)?;
     // Most such words are assigned nothing; to look at their names would take longer.
+    let behind = at + of_name(text[at..].iter());
     let (start, how) = value_start(text, at, behind)?;
+    let name = name_around(text, at, behind)?;
     if !is_secret_name(name) {
         return None;
     }
@@ -60,30 +61,36 @@ pub(super) fn is_unfinished(text: &[u8], at: usize) -> bool {
     if !is_anchor(text, at) {
         return false;
     }
-    let Some((_, behind)) = name_around(text, at) else { return false };
+    let behind = at + of_name(text[at..].iter());
+    if name_around(text, at, behind).is_none() {
+        return false;
+    }
     let rest = &text[behind..];
     rest.len() < 16 && rest.iter().all(|byte| b"\"'\\:= \t>".contains(byte))
 }
 
-/// The name, and where it ends. A name is looked at once: at its last anchor.
-fn name_around(text: &[u8], at: usize) -> Option<(&str, usize)> {
-    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
-    let before = text[..at].iter().rev().take(NAME_BYTES + 1).take_while(|byte| is_of_name(byte)).count();
-    let behind = text[at..].iter().take(NAME_BYTES + 1).take_while(|byte| is_of_name(byte)).count();
-    if before + behind > NAME_BYTES {
+/// How many of these bytes may be a name's, at most one more than those of the longest.
+fn of_name<'t>(bytes: impl Iterator<Item = &'t u8>) -> usize {
+    bytes.take(NAME_BYTES + 1).take_while(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte)).count()
+}
+
+/// The name that ends there. A name is looked at once: at its last anchor.
+fn name_around(text: &[u8], at: usize, end: usize) -> Option<&str> {
+    let start = at - of_name(text[..at].iter().rev());
+    if end - start > NAME_BYTES {
         return None;
     }
-    let name = std::str::from_utf8(&text[at - before..at + behind]).ok()?;
+    let name = std::str::from_utf8(&text[start..end]).ok()?;
     // Of a placeholder.
-    let front = &text[..at - before];
+    let front = &text[..start];
     let may_be_opening = front.last().is_some_and(|last| *last == b':' || !last.is_ascii());
     if may_be_opening && ["‹", "‹secret:"].iter().any(|opening| front.ends_with(opening.as_bytes())) {
         return None;
     }
     // An escaped line end or tab of JSON is no letter of it.
-    let is_escaped = at - before > 0 && text[at - before - 1] == b'\\';
+    let is_escaped = start > 0 && text[start - 1] == b'\\';
     let name = if is_escaped { name.get(1..)? } else { name };
-    Some((name.trim_matches('-'), at + behind))
+    Some(name.trim_matches('-'))
 }
 
 /// Where the value begins behind a name, and how it is written.

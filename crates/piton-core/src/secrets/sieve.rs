@@ -11,45 +11,66 @@ const BITS: usize = 1 << 16;
 /// Capitals become small letters. Other characters become some other, the same for all equal ones.
 const FOLD: u32 = 0x2020_2020;
 
-/// What may begin with which four bytes.
+/// What may begin with which four bytes. Where anything may, three smaller questions follow: each has other windows in one slot
+/// than the first, so that hardly any text that only looks alike passes both.
 pub(super) struct Windows {
     /// Anything.
-    all: Bits,
-    /// What a shape or the name of an assignment begins with.
-    anchors: Bits,
+    all: Bits<FIRST>,
+    /// What a shape begins with.
+    shapes: Bits<SECOND>,
+    /// A piece of the name of an assignment.
+    names: Bits<SECOND>,
     /// What a known value begins with,
-    values: Bits,
+    values: Bits<SECOND>,
     /// and which entries these are.
     entries: HashMap<u32, Vec<u32>>,
 }
 
-/// A set of windows, with a few more that only share a slot.
-struct Bits(Box<[u64; BITS / 64]>);
+/// What may begin at a position.
+#[derive(Clone, Copy)]
+pub(super) struct Begins {
+    /// A shape.
+    pub(super) shape: bool,
+    /// A piece of the name of an assignment.
+    pub(super) name: bool,
+}
 
-impl Default for Bits {
+/// Odd numbers that spread windows over slots, each in its way.
+const FIRST: u32 = 0x9e37_79b1;
+const SECOND: u32 = 0x85eb_ca77;
+
+/// A set of windows, with a few more that only share a slot.
+struct Bits<const SPREAD: u32>(Box<[u64; BITS / 64]>);
+
+impl<const SPREAD: u32> Default for Bits<SPREAD> {
     fn default() -> Self {
         Self(Box::new([0; BITS / 64]))
     }
 }
 
-impl Bits {
+impl<const SPREAD: u32> Bits<SPREAD> {
     fn mark(&mut self, window: u32) {
-        let slot = slot(window);
+        let slot = Self::slot(window);
         self.0[slot / 64] |= 1 << (slot % 64);
     }
 
     fn has(&self, window: u32) -> bool {
-        let slot = slot(window);
+        let slot = Self::slot(window);
         self.0[slot / 64] >> (slot % 64) & 1 == 1
+    }
+
+    fn slot(window: u32) -> usize {
+        (window.wrapping_mul(SPREAD) >> 16) as usize
     }
 }
 
 impl Default for Windows {
     fn default() -> Self {
-        let (all, anchors, values) = (Bits::default(), Bits::default(), Bits::default());
-        let mut windows = Self { all, anchors, values, entries: HashMap::new() };
-        super::shapes::anchors().chain(super::assigned::anchors()).for_each(|anchor| windows.mark_prefix(anchor));
-        super::inner::anchors().for_each(|anchor| windows.mark_prefix(&anchor));
+        let (shapes, names, values) = (Bits::default(), Bits::default(), Bits::default());
+        let mut windows = Self { all: Bits::default(), shapes, names, values, entries: HashMap::new() };
+        super::shapes::anchors().for_each(|anchor| mark(anchor, &mut windows.all, &mut windows.shapes));
+        super::inner::anchors().for_each(|anchor| mark(&anchor, &mut windows.all, &mut windows.shapes));
+        super::assigned::anchors().for_each(|anchor| mark(anchor, &mut windows.all, &mut windows.names));
         windows
     }
 }
@@ -70,35 +91,33 @@ impl Windows {
         entries.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Something begins with this, of three or more bytes.
-    fn mark_prefix(&mut self, anchor: &[u8]) {
-        match *anchor {
-            [a, b, c] => (0..=u8::MAX).for_each(|d| self.mark(folded([a, b, c, d]))),
-            [a, b, c, d, ..] => self.mark(folded([a, b, c, d])),
-            _ => {}
-        }
-    }
-
-    fn mark(&mut self, window: u32) {
-        self.all.mark(window);
-        self.anchors.mark(window);
-    }
-
-    /// Whether a shape or the name of an assignment may begin there: where a text ends, anything may.
-    pub(super) fn may_be_anchor(&self, text: &[u8], at: usize) -> bool {
+    /// What may begin there, apart from known values: where a text ends, anything may.
+    pub(super) fn begins(&self, text: &[u8], at: usize) -> Begins {
         match text.get(at..at + WINDOW) {
-            Some(&[a, b, c, d]) => self.anchors.has(folded([a, b, c, d])),
-            _ => true,
+            Some(&[a, b, c, d]) => {
+                let window = folded([a, b, c, d]);
+                Begins { shape: self.shapes.has(window), name: self.names.has(window) }
+            }
+            _ => Begins { shape: true, name: true },
         }
+    }
+}
+
+/// Something begins with this, of three or more bytes.
+fn mark(anchor: &[u8], all: &mut Bits<FIRST>, of_its_kind: &mut Bits<SECOND>) {
+    let mut mark = |window: u32| {
+        all.mark(window);
+        of_its_kind.mark(window);
+    };
+    match *anchor {
+        [a, b, c] => (0..=u8::MAX).for_each(|d| mark(folded([a, b, c, d]))),
+        [a, b, c, d, ..] => mark(folded([a, b, c, d])),
+        _ => {}
     }
 }
 
 fn folded(bytes: [u8; WINDOW]) -> u32 {
     u32::from_le_bytes(bytes) | FOLD
-}
-
-fn slot(window: u32) -> usize {
-    (window.wrapping_mul(0x9e37_79b1) >> 16) as usize
 }
 
 /// Calls `candidate` with each position at which something may begin, in order.
@@ -136,12 +155,26 @@ pub(super) fn window_at(text: &[u8], at: usize) -> Option<[u8; WINDOW]> {
     /// Further apart than this, bytes have nothing to do with each other.
     const FAR: usize = 4 * WINDOW;
     if let Some(&[a, b, c, d]) = text.get(at..at + WINDOW)
-        && ![a, b, c, d].iter().any(|byte| *byte == b'\n' || *byte == b'\r')
+        && !may_have_break(u32::from_le_bytes([a, b, c, d]))
     {
         return Some([a, b, c, d]);
     }
-    let mut bytes = text.iter().skip(at).take(FAR).copied().filter(|byte| *byte != b'\n' && *byte != b'\r');
-    Some([bytes.next()?, bytes.next()?, bytes.next()?, bytes.next()?])
+    let (mut bytes, mut found) = ([0; WINDOW], 0);
+    for byte in &text[at.min(text.len())..text.len().min(at + FAR)] {
+        if *byte != b'\n' && *byte != b'\r' {
+            bytes[found] = *byte;
+            found += 1;
+            if found == WINDOW {
+                return Some(bytes);
+            }
+        }
+    }
+    None
+}
+
+/// Whether one of these bytes is less than 14, as ends of lines are.
+fn may_have_break(bytes: u32) -> bool {
+    bytes.wrapping_sub(0x0e0e_0e0e) & !bytes & 0x8080_8080 != 0
 }
 
 #[cfg(test)]
