@@ -57,7 +57,7 @@ pub fn judge(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// What a case asks for that Piton has not got yet.
+/// What a case asks for that this player has not got, and the tests of Piton itself that show it.
 fn missing(input: &Value) -> Option<&'static str> {
     let args = input["args"].to_string();
     let calls = |name: &str| {
@@ -68,13 +68,15 @@ fn missing(input: &Value) -> Option<&'static str> {
     let has_patterns = permission.as_object().into_iter().flatten().any(|(_, rule)| rule.is_object());
     let says = |text: &str| input["script"].to_string().contains(text);
     match () {
-        () if calls("task") => Some("subagents"),
-        () if calls("skill") => Some("skills"),
-        () if has_patterns || says("\".env\"") => Some("permission rules that look at the input"),
-        () if !input["limit"].is_null() || says("prompt is too long") || says("SUMMARY") => {
-            Some("a window of the scripted provider's model")
+        () if calls("task") => Some("a tree of sessions in this player; Piton's is in program/subagents.rs"),
+        () if calls("skill") => Some("skills in this player; Piton's are in program/skills.rs"),
+        () if has_patterns || says("\".env\"") => {
+            Some("a judge of inputs in this player; Piton's is in program/permission.rs and program/secrets.rs")
         }
-        () if args.contains("-f") => Some("attached files"),
+        () if !input["limit"].is_null() || says("prompt is too long") || says("SUMMARY") => {
+            Some("a window of this player's model; compaction is in program/compact.rs")
+        }
+        () if args.contains("-f") => Some("the flag -f, which Piton has not got: a file is attached by @a.txt"),
         () => None,
     }
 }
