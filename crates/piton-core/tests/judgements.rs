@@ -566,6 +566,7 @@ fn a_host_that_is_denied_is_so_to_every_program_that_mentions_it() {
         ("curl -x evil.com:80 good.com", "curl good.com"),
         ("http_proxy=evil.com curl good.com", "http_proxy=p.good.com curl good.com"),
         ("H=evil.com; curl $H", "H=good.com; curl $H"),
+        ("> f; H=evil.com; curl $H", "> f; H=evil.com; ls $H"),
         ("for h in evil.com; do curl $h; done", "for h in good.com; do curl $h; done"),
         ("echo evil.com | xargs curl", "echo evil.com"),
         ("curl -K - <<< 'url=evil.com'", "cat <<< evil.com"),

@@ -103,14 +103,15 @@ impl<'p> Judge<'p> {
     }
 
     /// What does something may talk to a host that stands in another part, in a variable or in an input. The first such part has them
-    /// for all, since a command is as forbidden as one of its parts.
+    /// for all, since a command is as forbidden as one of its parts. A redirection by itself runs nothing that could.
     fn hosts_anywhere(&mut self) {
         let mut found = std::mem::take(&mut self.named_hosts);
         for part in &self.reading.parts {
             let texts = part.words.iter().chain(&part.through).chain(&part.code);
             texts.for_each(|text| mentions::hosts(text, &mut found));
         }
-        if let Some(part) = self.reading.parts.iter_mut().find(|part| part.effect != Effect::ChangesNothing) {
+        let may_reach = |part: &&mut Part| part.effect != Effect::ChangesNothing && !part.words.is_empty();
+        if let Some(part) = self.reading.parts.iter_mut().find(may_reach) {
             part.may_reach = found.into_iter().collect();
         }
     }
