@@ -417,6 +417,7 @@ impl PartJudged {
             Some(Access::Read(path)) => format!("reading {path}"),
             Some(Access::Write(path)) => format!("writing {path}"),
             Some(Access::Run(script)) => format!("`{script}`"),
+            Some(Access::Command(part)) if part.words.is_empty() => "a line that runs no program".to_owned(),
             Some(Access::Command(part)) => format!("`{}`", typed(&part.words)),
             Some(Access::SomePath(path)) => format!("the file `{path}`"),
             Some(Access::Unknowable(what)) => what.clone(),

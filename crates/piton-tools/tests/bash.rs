@@ -4,7 +4,7 @@
 
 mod support;
 
-use piton_core::call::Status;
+use piton_core::call::{Access, Status};
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
@@ -83,6 +83,47 @@ fn a_program_is_known_by_whatever_link_leads_to_it() {
         let input = json!({"command": format!("{word} x")});
         let plan = ToolSet::builtin().get("bash").unwrap().plan(&input, &look).map_err(|outcome| outcome.text).unwrap();
         assert!(format!("{:?}", plan.planned.accesses).contains("\"mow\""), "{word}: {:?}", plan.planned.accesses);
+    }
+}
+
+/// Assignments, comments and redirections by themselves: what each line accesses besides the script that it is.
+#[test]
+fn what_runs_no_program_is_judged_by_what_it_does() {
+    let place = Place::new();
+    let accesses = |command: &str| {
+        let accesses = planned(&place, &json!({"command": command})).unwrap().planned.accesses;
+        assert_eq!(accesses[0], Access::Run(command.to_owned()));
+        let named = accesses[1..].iter().map(|access| match access {
+            Access::Command(part) if part.is_harmless => format!("harmless [{}]", part.words.join(" ")),
+            Access::Command(part) => format!("command [{}]", part.words.join(" ")),
+            Access::Unknowable(_) => "unknowable".to_owned(),
+            other => format!("{other:?}").replace(&format!("{}/", place.cx.workspace.display()), ""),
+        });
+        named.collect::<Vec<_>>().join(", ")
+    };
+    for (command, expected) in [
+        ("x=1", "harmless []"),
+        ("x=1 y=$x # why", "harmless []"),
+        ("# only a comment", "harmless []"),
+        ("[[ -n $x ]]", "harmless []"),
+        ("< f", "Read(\"f\"), harmless []"),
+        ("> /dev/null", "harmless []"),
+        ("> f", "Write(\"f\"), harmless []"),
+        ("x=1 > f", "Write(\"f\"), harmless []"),
+        // More than it names.
+        ("> $f", "SomePath(\"$f\"), command []"),
+        ("> $f > g", "Write(\"g\"), SomePath(\"$f\"), command []"),
+        ("> /dev/tcp/H.test/80", "Reach(\"h.test:80\"), command []"),
+        ("ls; > $f", "harmless [ls], SomePath(\"$f\"), command []"),
+        // What is run is judged, and the assignment beside it needs no rule.
+        ("x=$(rm y)", "Write(\"y\"), command [rm y]"),
+        ("x=1; ls", "harmless [ls]"),
+        ("> f; ls", "Write(\"f\"), harmless [ls]"),
+        ("PATH=.", "unknowable"),
+        ("LD_PRELOAD=./x.so", "unknowable"),
+        ("x=1 PATH=. > f", "unknowable, Write(\"f\")"),
+    ] {
+        assert_eq!(accesses(command), expected, "{command}");
     }
 }
 

@@ -48,6 +48,7 @@ mod sessions;
 mod shell;
 mod repositories;
 mod rows;
+mod rules;
 mod run;
 mod slash;
 mod stage;

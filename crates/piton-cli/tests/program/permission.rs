@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::{Child, Stdio};
 
 /// What the judge says of a command by these rules, without a sandbox.
-fn check(stage: &Stage, flags: &[&str], command: &str) -> Value {
+pub(crate) fn check(stage: &Stage, flags: &[&str], command: &str) -> Value {
     let mut args = vec!["permission", "check", "--json", "--sandbox", "off"];
     args.extend(flags);
     args.extend(["--", command]);

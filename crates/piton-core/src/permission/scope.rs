@@ -1,6 +1,6 @@
 //! The narrowest rule that covers what was asked about: what "always" adds.
 
-use super::rule::{Rule, Voice, named};
+use super::rule::{BASH, Rule, Voice, named};
 use super::{Action, Ask};
 use crate::call::Access;
 use std::path::Path;
@@ -147,6 +147,8 @@ pub(super) fn narrowest(ask: &Ask<'_>, access: &Access) -> Option<Rule> {
             Some((tool, name)) => rule(tool, Some(name.to_owned())),
             None => rule(used, None),
         },
+        // Whoever allows `bash` allows every command.
+        Access::Run(_) if ask.tool_of(access) == BASH => None,
         Access::Run(_) | Access::Spawn => rule(ask.tool_of(access), None),
         Access::SomePath(_) | Access::Unknowable(_) | Access::Unsandboxed(_) => None,
     }

@@ -185,14 +185,26 @@ fn a_mode_is_one_of_four_words() {
 }
 
 #[test]
-fn always_would_allow_the_tool() {
+fn always_would_allow_the_tool_but_never_every_command() {
     let mut rules = Rules::default();
-    let makes = [Access::Run("make".into())];
-    let ask = ask("bash", &makes);
+    let uses = [Access::Use("mcp__db__query".into())];
+    let ask = ask("mcp__db__query", &uses);
     let judged = rules.judge(&ask);
     assert_eq!((judged.action, judged.rule), (Action::Ask, None));
     rules.0.extend(judged.remember.0);
     assert_eq!(rules.judge(&ask).action, Action::Allow);
+    let nothing_named = || Access::Command(Box::default());
+    for (tool, accesses) in [
+        ("bash", vec![Access::Run("x=1 > f".into())]),
+        ("bash", vec![Access::Run("x=1 > f".into()), Access::Write("/w/f".into())]),
+        ("bash", vec![Access::Run("> $f".into()), nothing_named(), Access::Write("/w/f".into())]),
+        ("skill", vec![super::use_of("skill", "deploy"), Access::Run("x=1".into())]),
+    ] {
+        for asks in [&[][..], &[("bash", Action::Ask), ("skill", Action::Ask)]] {
+            let judged = self::rules(asks).judge(&self::ask(tool, &accesses));
+            assert_eq!((judged.action, judged.remember.0), (Action::Ask, vec![]), "{tool} {accesses:?}");
+        }
+    }
 }
 
 fn command(words: &str) -> Access {
@@ -237,6 +249,10 @@ fn in_a_sandbox_commands_run_where_edits_are_accepted_and_the_harmless_always() 
     assert_eq!(row(&harmless, false), [Deny, A, A, Allow]);
     assert_eq!(row(&|| command("make"), true), [Deny, A, Allow, Allow]);
     assert_eq!(row(&|| command("make"), false), [Deny, A, A, Allow]);
+    // A line that runs no program: assignments, a comment.
+    let shell = || Access::Command(Box::new(CommandPart { is_harmless: true, ..CommandPart::default() }));
+    assert_eq!(row(&shell, true), [Allow, Allow, Allow, Allow]);
+    assert_eq!(row(&shell, false), [Deny, A, A, Allow]);
     assert_eq!(row(&|| Access::Unknowable("$x".into()), true), [Deny, A, Allow, Allow]);
     assert_eq!(row(&|| Access::Unknowable("$x".into()), false), [Deny, A, A, Allow]);
 }

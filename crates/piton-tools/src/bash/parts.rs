@@ -3,7 +3,7 @@
 use crate::files::Found;
 use crate::plan::Look;
 use piton_core::call::{Access, CommandPart};
-use piton_shell::{Part, Programs, UnknowableKind};
+use piton_shell::{Effect, Part, Programs, UnknowableKind};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -43,7 +43,7 @@ pub(super) fn accesses(command: &str, cwd: &Path, look: &Look) -> Vec<(Access, O
         part.writes.iter().for_each(|path| add(Access::Write(pattern(path))));
         part.unresolved_paths.iter().for_each(|path| add(Access::SomePath(path.clone())));
         part.hosts.iter().for_each(|host| add(Access::Reach(host.clone())));
-        if !is_redirection(&part) {
+        if !is_redirection(&part) || does_more_than_it_names(&part) {
             let mut part = CommandPart::from(part.clone());
             part.writes = part.writes.iter().map(|path| pattern(path)).collect();
             part.may_open = part.may_open.iter().map(|path| pattern(path)).collect();
@@ -60,6 +60,12 @@ pub(super) fn accesses(command: &str, cwd: &Path, look: &Look) -> Vec<(Access, O
             add(Access::Command(Box::new(part)));
         }
     }
+    let is_judged = |(access, _): &(Access, _)| matches!(access, Access::Command(_) | Access::Unknowable(_));
+    if !accesses.iter().any(is_judged) {
+        // Assignments, comments, redirections: the shell itself is all that runs. What it writes is named by itself.
+        let shell = CommandPart { is_harmless: true, ..CommandPart::default() };
+        accesses.push((Access::Command(Box::new(shell)), Some(0..command.len())));
+    }
     accesses
 }
 
@@ -73,6 +79,13 @@ fn from<'p>(cwd: &Path, path: &'p str) -> Cow<'p, str> {
 
 fn is_redirection(part: &Part) -> bool {
     part.words.is_empty()
+}
+
+/// Whether a redirection does something besides writing the files that it names: it talks to a host (`> /dev/tcp/x/80`), or writes
+/// a file that is known only when it runs.
+fn does_more_than_it_names(part: &Part) -> bool {
+    let is_named = !part.writes.is_empty() && part.unresolved_paths.is_empty() && part.hosts.is_empty();
+    part.effect != Effect::ChangesNothing && !is_named
 }
 
 fn why(kind: UnknowableKind) -> &'static str {
