@@ -3,11 +3,12 @@
 use crate::failure::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
-use piton_core::permission::{Action, PermissionMode, Rule};
+use piton_core::permission::{Action, PermissionMode};
 use piton_core::policy::SandboxMode;
 use piton_engine::config::layers::{Flag, Value};
 use piton_engine::config::trust::RunTrust;
 use piton_engine::config::{BackendChoice, LimitsTable, TableFlag, is_preset_file, preset};
+use piton_engine::permission::read_rule;
 use piton_http::egress::{HostError, HostRule};
 use piton_models::effort::Effort;
 use piton_models::options::Options;
@@ -457,7 +458,7 @@ fn open_host(text: &str) -> Result<String, HostError> {
 }
 
 fn rule(text: &str) -> Result<String, String> {
-    Rule::parse(text, Action::Allow).map(|rule| rule.to_string()).map_err(|error| error.to_string())
+    read_rule(text, Action::Allow).map(|rule| rule.to_string()).map_err(|error| error.to_string())
 }
 
 fn turns(text: &str) -> Result<u32, String> {

@@ -20,9 +20,10 @@ use self::table::{
     flag_of, most_of, said_of, table,
 };
 use crate::hooks::HookTable;
+use crate::permission::read_rule;
 use crate::settings::Patches;
 use piton_core::compact;
-use piton_core::permission::{Action, PermissionMode, Rule, Rules};
+use piton_core::permission::{Action, PermissionMode, Rules};
 use piton_core::policy::{
     CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, SandboxMode, StepsCounted, ToolFields,
     ToolsBy, Wording,
@@ -859,7 +860,7 @@ impl Config {
         self.forks.apply(policy);
         self.compaction.apply(&mut policy.compaction.rules);
         self.retry.apply(&mut policy.retry.usual);
-        let own = || self.permission.iter().filter_map(|(rule, action)| Rule::parse(rule, *action).ok()).collect();
+        let own = || self.permission.iter().filter_map(|(rule, action)| read_rule(rule, *action).ok()).collect();
         policy.permission.0.extend(self.rules.clone().map_or_else(own, |rules| rules.0));
     }
 }

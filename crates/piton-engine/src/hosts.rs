@@ -169,10 +169,10 @@ impl Held<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use piton_core::permission::Rule;
+    use crate::permission::read_rule;
 
     fn says(rules: &[(&str, Action)], mode: PermissionMode, host: &str, is_listed: bool) -> Action {
-        let rules = Rules(rules.iter().map(|(text, action)| Rule::parse(text, *action).unwrap()).collect());
+        let rules = Rules(rules.iter().map(|(text, action)| read_rule(text, *action).unwrap()).collect());
         let reach = Reach { hosts: vec!["listed.test".into()], ..Reach::default() };
         Held { rules: &rules, grants: &[], mode, reach: &reach }.says(host, is_listed).action
     }
@@ -186,6 +186,9 @@ mod tests {
             assert_eq!(says(&[("net(domain:new.test)", Allow)], mode, "new.test", false), Allow, "{mode}");
             assert_eq!(says(&[("net(domain:*.new.test)", Allow)], mode, "a.new.test", false), Allow, "{mode}");
             assert_eq!(says(&[("net(domain:new.test)", Allow)], mode, "other.test", false), Ask, "{mode}");
+            // In whatever spelling it was written: a connection has one.
+            let written = [("net(domain:Bücher.test)", Allow)];
+            assert_eq!(says(&written, mode, "xn--bcher-kva.test", false), Allow, "{mode}");
             // Whoever lets all commands run has opened no host.
             for rule in ["bash", "*", "web_fetch", "web_fetch(domain:new.test)"] {
                 assert_eq!(says(&[(rule, Allow)], mode, "new.test", false), Ask, "{mode} {rule}");

@@ -48,6 +48,7 @@ pub mod library;
 pub mod export;
 pub mod otel;
 mod worktree;
+pub mod permission;
 mod tool_names;
 pub mod directions;
 mod directed;

@@ -4,6 +4,7 @@
 //! folder, which no tool reaches. A file that cannot be understood, or that others may write, allows nothing, and says so.
 
 use crate::list_file::{ListFile, Lock};
+use crate::permission::read_rule;
 use piton_core::ids::TimeMs;
 use piton_core::permission::{Action, Rule, Rules, Voice};
 use serde::{Deserialize, Serialize};
@@ -48,7 +49,7 @@ struct List {
 impl Kept {
     /// The rule, of the user's voice; `None` where it is none, or would allow a whole tool that runs commands.
     pub fn rule(&self) -> Option<Rule> {
-        let rule = Rule::parse(&self.rule, Action::Allow).ok()?;
+        let rule = read_rule(&self.rule, Action::Allow).ok()?;
         let from = match &self.folder {
             Some(folder) => format!("allowed for {}", folder.display()),
             None => "allowed everywhere".to_owned(),

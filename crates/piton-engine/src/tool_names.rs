@@ -1,6 +1,7 @@
 //! The tools of other agents: which of ours is meant by their names, in lists and in rules of what is allowed.
 
-use piton_core::permission::{Action, Rule};
+use crate::permission::read_rule;
+use piton_core::permission::Action;
 use piton_core::server_tool;
 
 /// The names by which a tool of other agents is ours; nothing for one that has no counterpart.
@@ -67,6 +68,6 @@ pub(crate) fn allowed(said: &str) -> Option<Vec<String>> {
         true => vec![said.to_owned()],
         false => ours(said),
     };
-    let rule = |name: &String| Rule::parse(name, Action::Allow).ok().filter(|rule| !rule.tool.contains('*'));
+    let rule = |name: &String| read_rule(name, Action::Allow).ok().filter(|rule| !rule.tool.contains('*'));
     names.iter().map(|name| rule(name).map(|rule| rule.to_string())).collect()
 }

@@ -6,6 +6,7 @@
 use super::Agent;
 use crate::front_matter::{self, effort, line, list, located, truth, word};
 use crate::hooks::HookTable;
+use crate::permission::read_rule;
 use crate::tool_names::{is_known, ours};
 use piton_core::hidden;
 use piton_core::permission::{Action, PermissionMode, Rule, Rules};
@@ -171,7 +172,7 @@ fn servers(value: &Value, agent: &mut Agent) -> Result<(), String> {
 
 /// What of a tool an agent must not do: `Bash(rm:*)`.
 fn forbidden(name: &str) -> Option<Rule> {
-    Rule::parse(name, Action::Deny).ok().filter(|rule| rule.pattern.is_some())
+    read_rule(name, Action::Deny).ok().filter(|rule| rule.pattern.is_some())
 }
 
 /// A list, one text with commas, or whether each is there.
@@ -207,7 +208,7 @@ fn permission(value: &Value, rules: &mut Rules) -> Result<(), String> {
             Some("deny") => Action::Deny,
             _ => return Err(format!("permission: {}: allow, ask or deny is wanted", line(&rule, NAME_CHARS))),
         };
-        rules.0.push(Rule::parse(&rule, action).map_err(|error| format!("permission: {error}"))?);
+        rules.0.push(read_rule(&rule, action).map_err(|error| format!("permission: {error}"))?);
         Ok(())
     };
     for (tool, said) in tools {

@@ -7,6 +7,7 @@ use super::notice::{Notice, chain};
 use super::trouble::{Context, Trouble};
 use crate::config::Config;
 use crate::config::trust::{ProjectFile, repository};
+use crate::permission::read_rule;
 use crate::tool_names::ours;
 use piton_core::hidden;
 use piton_core::permission::{Action, Rule, Rules, Voice};
@@ -137,7 +138,7 @@ impl Source<'_> {
         };
         let with = |tool: &str, pattern: Option<&str>| {
             let text = pattern.map_or(tool.to_owned(), |pattern| format!("{tool}({pattern})"));
-            let rule = Rule::parse(&text, action).ok()?;
+            let rule = read_rule(&text, action).ok()?;
             // Of the user's own file as if it stood here; of a repository's it lifts nobody's word.
             let voice = if self.is_users { Voice::User } else { Voice::Narrowing };
             Some(Rule { voice, layer: Some(self.file.display().to_string()), ..rule })

@@ -10,6 +10,7 @@ use super::notice::Notice;
 use super::opencode::{OF_HOME, OF_REPOSITORY};
 use crate::config::Config;
 use crate::config::trust::repository;
+use crate::permission::read_rule;
 use crate::tool_names::ours;
 use piton_core::hidden;
 use piton_core::permission::{Action, Rule, Rules, Voice};
@@ -163,7 +164,7 @@ impl Translation {
             "skill" => Some(format!("skill({pattern})")),
             _ => None,
         };
-        match rule.as_deref().filter(|rule| Rule::parse(rule, action).is_ok()) {
+        match rule.as_deref().filter(|rule| read_rule(rule, action).is_ok()) {
             Some(rule) => self.add(rule, action),
             None => {
                 self.cannot(tool, pattern);
@@ -180,7 +181,7 @@ impl Translation {
             return;
         }
         let voice = if self.is_users { Voice::User } else { Voice::Narrowing };
-        match Rule::parse(rule, action) {
+        match read_rule(rule, action) {
             Ok(rule) => self.rules.push(Rule { voice, ..rule }),
             Err(_) => self.left_out.push(hidden::visible_line(rule)),
         }

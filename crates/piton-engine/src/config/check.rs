@@ -4,9 +4,10 @@
 use super::mistake::{KeyPath, Mistake};
 use super::{Config, FORMAT, is_preset_file, preset};
 use crate::history::default_tools;
+use crate::permission::read_rule;
 use crate::spelling::did_you_mean;
 use crate::tool_names::is_known;
-use piton_core::permission::{Action, Rule};
+use piton_core::permission::Action;
 use piton_core::policy::Policy;
 use piton_core::preset::{PRESETS, Preset};
 use piton_core::retry::RetryPolicy;
@@ -182,7 +183,7 @@ impl Config {
     fn commands(&self) -> Option<Mistake> {
         for (tool, action) in &self.permission {
             let way = ["permission", tool.as_str()];
-            if Rule::parse(tool, *action).is_err() {
+            if read_rule(tool, *action).is_err() {
                 let what = "must be a tool such as `bash`, or `*` for every tool, with what of it in brackets if not all: \
                             `bash(git push *)`, `Edit(src/**)`, `net(domain:example.org)`";
                 return Some(Mistake::new(way, what));
@@ -303,7 +304,7 @@ const OF_KINDS: [&str; 3] = ["Read", "Edit", "net"];
 
 /// What to say about a rule for a tool that Piton does not have: it may come from a server, and it may be misspelled.
 pub(super) fn unknown_tool(rule: &str) -> Option<String> {
-    let rule = Rule::parse(rule, Action::Ask).ok()?;
+    let rule = read_rule(rule, Action::Ask).ok()?;
     let name = rule.tool.as_str();
     let specs = default_tools().specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();

@@ -11,6 +11,7 @@
 use super::check::unknown_tool;
 use super::mistake::{KeyPath, Mistake, dotted, line_of};
 use super::{Config, ConfigError, defaults, is_preset_file, keys};
+use crate::permission::read_rule;
 use piton_core::permission::{Action, Rule, Rules, Voice};
 use piton_core::policy::Policy;
 use std::collections::BTreeMap;
@@ -422,7 +423,7 @@ fn rules(said: &[Layer]) -> Vec<(Rule, KeyOrigin)> {
         for (text, action) in table.into_iter().flatten() {
             let action = Action::ALL.into_iter().find(|known| action.as_str() == Some(known.word()));
             // Each layer was read strictly before.
-            let rule = action.and_then(|action| Rule::parse(text, action).ok());
+            let rule = action.and_then(|action| read_rule(text, action).ok());
             let from = Some(layer.origin.to_string());
             rules.extend(rule.map(|rule| (Rule { voice, layer: from, ..rule }, layer.origin.clone())));
         }

@@ -117,6 +117,27 @@ impl Place {
     }
 }
 
+/// The one spelling of a host that a rule or a command names: with `*.` in front and a port behind, where it has them. What is no host
+/// stays as it is.
+pub fn spelled(text: &str) -> String {
+    let spelled = || {
+        let (host, _) = split(text).ok()?;
+        let (below, name) = host.strip_prefix("*.").map_or(("", host), |name| ("*.", name));
+        let name = Host::parse(name).ok().or_else(|| decoded(name))?;
+        Some(format!("{below}{name}{}", &text[host.len()..]))
+    };
+    spelled().unwrap_or_else(|| text.to_owned())
+}
+
+/// A host of an address in which letters stand as `%62`: programs decode it.
+fn decoded(name: &str) -> Option<Host> {
+    match url::Host::parse(name).ok().filter(|_| name.contains('%'))? {
+        url::Host::Domain(name) => Host::parse(&name).ok(),
+        url::Host::Ipv4(address) => Some(Host::Address(address.into())),
+        url::Host::Ipv6(address) => Some(Host::Address(address.into())),
+    }
+}
+
 /// Parts a port from what stands before it.
 fn split(text: &str) -> Result<(&str, Option<u16>), HostError> {
     let port_at = match text.rfind(']') {
@@ -221,6 +242,24 @@ mod tests {
             assert_eq!(host(text), "127.0.0.1", "{text}");
         }
         assert_eq!(host("[::FFFF:7f00:1]"), "[::ffff:127.0.0.1]");
+    }
+
+    #[test]
+    fn what_names_a_host_is_spelled_as_the_host_and_the_rest_stays() {
+        for (text, one) in [
+            ("Bücher.example", "xn--bcher-kva.example"),
+            ("bu\u{308}cher.example.:8443", "xn--bcher-kva.example:8443"),
+            ("*.bücher.example:443", "*.xn--bcher-kva.example:443"),
+            ("b%C3%BCcher.example", "xn--bcher-kva.example"),
+            ("ex%61mple.org:80", "example.org:80"),
+            ("0x7f.1:80", "127.0.0.1:80"),
+            ("[::1]:80", "[::1]:80"),
+        ] {
+            assert_eq!(spelled(text), one, "{text}");
+        }
+        for odd in ["", "$host", "a:b", "a b", "example.org:0", "::1", "*", "*.", "%00.example", "x:y:z"] {
+            assert_eq!(spelled(odd), odd);
+        }
     }
 
     #[test]

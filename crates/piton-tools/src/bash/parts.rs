@@ -3,6 +3,7 @@
 use crate::files::Found;
 use crate::plan::Look;
 use piton_core::call::{Access, CommandPart};
+use piton_http::egress::host;
 use piton_shell::{Effect, Part, Programs, UnknowableKind};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -42,10 +43,11 @@ pub(super) fn accesses(command: &str, cwd: &Path, look: &Look) -> Vec<(Access, O
         part.reads.iter().for_each(|path| add(Access::Read(pattern(path))));
         part.writes.iter().for_each(|path| add(Access::Write(pattern(path))));
         part.unresolved_paths.iter().for_each(|path| add(Access::SomePath(path.clone())));
-        part.hosts.iter().for_each(|host| add(Access::Reach(host.clone())));
+        part.hosts.iter().for_each(|host| add(Access::Reach(host::spelled(host))));
         if !is_redirection(&part) || does_more_than_it_names(&part) {
             let mut part = CommandPart::from(part.clone());
             part.writes = part.writes.iter().map(|path| pattern(path)).collect();
+            part.may_reach = part.may_reach.iter().map(|host| host::spelled(host)).collect();
             part.may_open = part.may_open.iter().map(|path| pattern(path)).collect();
             part.below.retain_mut(|below| {
                 below.folder = pattern(&below.folder);
