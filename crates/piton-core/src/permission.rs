@@ -519,19 +519,7 @@ impl Rules {
     ) -> (Want, Option<Rule>) {
         let class = access.map_or(Class::Free, |access| Class::of(ask, access));
         let by_mode = class.by_mode(mode, ask.is_confined);
-        let users = self.most_particular(Voice::User, ask, access);
-        let others = self.most_particular(Voice::Repository, ask, access);
-        // What others allow counts where the user says nothing; what they want to be stricter, always.
-        let rule = match (users, others) {
-            (Some(user), Some(other)) if strictness(other.action) > strictness(user.action) => Some(other),
-            (Some(user), _) => Some(user),
-            (None, other) => other,
-        };
-        let narrowing = self.most_particular(Voice::Narrowing, ask, access).filter(|rule| rule.action != Action::Allow);
-        let rule = match (rule, narrowing) {
-            (Some(rule), Some(narrowing)) if strictness(narrowing.action) <= strictness(rule.action) => Some(rule),
-            (rule, narrowing) => narrowing.or(rule),
-        };
+        let rule = self.strictest(ask, access);
         let action = rule.map(|rule| rule.action);
         let want = match (class, action) {
             (Class::Never, _) | (_, Some(Action::Deny)) => Want::Refuse,
@@ -556,6 +544,16 @@ impl Rules {
         // What no rule decided was not decided by one that merely matches.
         let deciding = rule.filter(|_| want != by_mode || action.is_some_and(|action| action == want.into()));
         if is_answered { (Want::Run, deciding.cloned()) } else { (want, deciding.cloned()) }
+    }
+
+    /// The rule that counts of those of all voices: the strictest; the user's, where others say the same. So what another voice allows
+    /// counts where the user says nothing, and what it forbids or wants to be asked about counts always.
+    fn strictest(&self, ask: &Ask<'_>, access: Option<&Access>) -> Option<&Rule> {
+        let said = Voice::ALL.into_iter().filter_map(|voice| {
+            let rule = self.most_particular(voice, ask, access)?;
+            (voice.may_allow() || rule.action != Action::Allow).then_some(rule)
+        });
+        said.reduce(|first, other| if strictness(other.action) > strictness(first.action) { other } else { first })
     }
 
     /// What becomes of a command that opens all that lies below a folder, where a rule is about something that may lie there, or keys

@@ -116,7 +116,7 @@ impl Agent {
             let left = all.filter(|name| self.takes(name) && policy.calls.enables(name)).cloned().collect();
             policy.calls.enabled = Some(left);
             for tool in self.without.iter().filter(is_of_server) {
-                policy.permission.0.push(Rule { voice: Voice::Repository, ..Rule::of(tool.as_str(), Action::Deny) });
+                policy.permission.0.push(Rule { voice: Voice::Agent, ..Rule::of(tool.as_str(), Action::Deny) });
             }
         }
         policy.steps.max = [policy.steps.max, self.max_steps].into_iter().flatten().min();
@@ -131,7 +131,7 @@ fn narrow(rules: &mut Rules, own: &Rules) {
         .0
         .iter()
         .filter(|rule| rule.action == Action::Deny || (rule.action == Action::Ask && !is_banned(&rule.tool)))
-        .map(|rule| Rule { voice: Voice::Repository, ..rule.clone() })
+        .map(|rule| Rule { voice: Voice::Agent, ..rule.clone() })
         .collect();
     rules.0.extend(narrower);
 }

@@ -99,7 +99,11 @@ fn rules(around: &Surroundings, as_json: bool) -> Result<bool> {
         view::write_stdout(&if as_json {
             format!("{}\n", json!({"rule": rule.to_string(), "action": rule.action, "from": from}))
         } else {
-            let voice = if rule.voice == Voice::Repository { ", the repository's" } else { "" };
+            let voice = match rule.voice {
+                Voice::User | Voice::Agent | Voice::Narrowing => "",
+                Voice::Repository => ", the repository's",
+                Voice::Preset => ", the preset's",
+            };
             format!("{:<5} {rule:<30} {from}{voice}\n", rule.action.word())
         });
     }

@@ -1,8 +1,36 @@
 //! Permission rules in the program: where they come from, what older configuration means, and what of them the audit shows.
 
 use crate::permission::check;
-use crate::stage::Stage;
+use crate::stage::{Ran, Stage};
 use serde_json::json;
+
+#[test]
+fn a_preset_of_ones_own_forbids_always_and_allows_only_where_the_user_says_nothing() {
+    let stage = Stage::new(json!([]));
+    let preset =
+        "preset = \"pulse\"\n[permission]\n\"bash(touch *)\" = \"allow\"\n\"bash(rm *)\" = \"deny\"\nread = \"ask\"\n";
+    stage.home.write("careful.toml", preset);
+    let flags = |more: &'static [&'static str]| [&["--set", "preset=careful.toml", "--mode", "ask"][..], more].concat();
+    for (command, more, expected) in [
+        ("touch a", &[][..], "allow"),
+        ("touch a", &["--ask", "bash"], "ask"),
+        ("touch a", &["--ask", "*"], "ask"),
+        ("touch a", &["--deny", "bash"], "deny"),
+        ("rm a", &[], "deny"),
+        ("rm a", &["--allow", "bash(rm *)"], "deny"),
+        ("rm a", &["--allow", "*"], "deny"),
+    ] {
+        let said = check(&stage, &flags(more), command);
+        assert_eq!(said["action"], expected, "{command} {more:?}: {said}");
+    }
+    let said = check(&stage, &flags(&[]), "rm a");
+    let rule = &said["parts"].as_array().unwrap().iter().find(|part| part["action"] == "deny").unwrap()["rule"];
+    assert_eq!(rule["voice"], "preset", "{said}");
+    assert!(rule["layer"].as_str().unwrap().ends_with("careful.toml"), "{said}");
+    stage.home.write("config.toml", "preset = \"careful.toml\"\n");
+    let listed = Ran::of(stage.piton(&["permission", "list"])).expect_code(0).stdout;
+    assert!(listed.lines().any(|line| line.contains("bash(rm *)") && line.ends_with("the preset's")), "{listed}");
+}
 
 #[test]
 fn a_host_is_the_same_in_every_spelling() {

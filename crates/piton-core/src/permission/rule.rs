@@ -46,13 +46,25 @@ pub enum Voice {
     User,
     /// What came with the repository. It allows only what the user says nothing about.
     Repository,
+    /// A preset in a file. Like the repository, it allows only what the user says nothing about.
+    Preset,
+    /// The agent that does the session's work, for its own calls. It only forbids and asks.
+    Agent,
     /// What nobody needs to trust, since it only forbids and asks: it lifts no word of another voice.
     Narrowing,
 }
 
 impl Voice {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::User, Self::Repository, Self::Narrowing];
+    pub const ALL: [Self; 5] = [Self::User, Self::Repository, Self::Preset, Self::Agent, Self::Narrowing];
+
+    /// Whether what it allows counts where the user says nothing about it.
+    pub(super) fn may_allow(self) -> bool {
+        match self {
+            Self::User | Self::Repository | Self::Preset => true,
+            Self::Agent | Self::Narrowing => false,
+        }
+    }
 
     fn is_user(&self) -> bool {
         *self == Self::User

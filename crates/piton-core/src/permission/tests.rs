@@ -273,16 +273,33 @@ fn what_cannot_be_known_is_never_allowed_by_a_rule_nor_past_one_that_forbids() {
 
 #[test]
 fn another_voice_can_only_be_stricter_but_where_the_user_says_nothing() {
-    let both = |user: &[(&str, Action)], repository: &[(&str, Action)]| {
-        let theirs = rules(repository).0.into_iter().map(|rule| Rule { voice: Voice::Repository, ..rule });
-        let all = Rules(rules(user).0.into_iter().chain(theirs).collect());
-        all.judge(&ask("bash", &[command("git push")])).action
+    let judged = |said: &[(Voice, &[(&str, Action)])]| {
+        let of = |(voice, said): &(Voice, &[(&str, Action)])| {
+            let voice = *voice;
+            rules(said).0.into_iter().map(move |rule| Rule { voice, ..rule })
+        };
+        Rules(said.iter().flat_map(of).collect()).judge(&ask("bash", &[command("git push")])).action
     };
-    assert_eq!(both(&[("bash", Action::Deny)], &[("bash(git push)", Action::Allow)]), Action::Deny);
-    assert_eq!(both(&[("bash", Action::Ask)], &[("bash(git push)", Action::Allow)]), Action::Ask);
-    assert_eq!(both(&[], &[("bash(git push)", Action::Allow)]), Action::Allow);
-    assert_eq!(both(&[("bash(git push)", Action::Allow)], &[("bash", Action::Deny)]), Action::Deny);
-    assert_eq!(both(&[("bash(git push)", Action::Allow)], &[("*", Action::Ask)]), Action::Ask);
+    let finer = |action| [("bash(git push)", action)];
+    for other in [Voice::Repository, Voice::Preset] {
+        let both = |user: &[(&str, Action)], theirs: &[(&str, Action)]| judged(&[(Voice::User, user), (other, theirs)]);
+        assert_eq!(both(&[("bash", Action::Deny)], &finer(Action::Allow)), Action::Deny, "{other:?}");
+        assert_eq!(both(&[("bash", Action::Ask)], &finer(Action::Allow)), Action::Ask, "{other:?}");
+        assert_eq!(both(&[], &finer(Action::Allow)), Action::Allow, "{other:?}");
+        assert_eq!(both(&finer(Action::Allow), &[("bash", Action::Deny)]), Action::Deny, "{other:?}");
+        assert_eq!(both(&finer(Action::Allow), &[("*", Action::Ask)]), Action::Ask, "{other:?}");
+        // Within one voice the finer word counts; between two, the stricter.
+        assert_eq!(both(&[], &[("bash", Action::Deny), finer(Action::Allow)[0]]), Action::Allow, "{other:?}");
+        for voice in Voice::ALL.into_iter().filter(|voice| *voice != other) {
+            for forbids in [Action::Ask, Action::Deny] {
+                let strict = judged(&[(other, &finer(Action::Allow)), (voice, &[("bash", forbids)])]);
+                assert_eq!(strict, forbids, "{voice:?} is past {other:?}");
+            }
+        }
+    }
+    for voice in [Voice::Agent, Voice::Narrowing] {
+        assert_eq!(judged(&[(voice, &finer(Action::Allow))]), Action::Ask, "{voice:?} allows nothing");
+    }
 }
 
 #[test]

@@ -408,11 +408,8 @@ fn rules(said: &[Layer]) -> Vec<(Rule, KeyOrigin)> {
     for layer in said {
         let voice = match layer.origin {
             KeyOrigin::Project(_) => Voice::Repository,
-            KeyOrigin::Default
-            | KeyOrigin::Preset(_)
-            | KeyOrigin::User(_)
-            | KeyOrigin::Variable(_)
-            | KeyOrigin::Flag(_) => Voice::User,
+            KeyOrigin::Preset(_) => Voice::Preset,
+            KeyOrigin::Default | KeyOrigin::User(_) | KeyOrigin::Variable(_) | KeyOrigin::Flag(_) => Voice::User,
         };
         if layer.form == Form::ForAllTools {
             // What forbids some calls of a tool is not lifted by a word about all tools.
