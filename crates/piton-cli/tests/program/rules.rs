@@ -78,3 +78,48 @@ fn always_is_never_the_whole_of_bash() {
     let said = check(&stage, &["--mode", "ask"], "touch a; x=1 > f");
     assert_eq!(said["always"], json!(["bash(touch *)", "Edit(./f)"]), "{said}");
 }
+
+#[test]
+fn the_audit_shows_who_said_it_where_it_stands_and_what_was_in_reach() {
+    let call = json!({"tools": [
+        {"name": "bash", "args": {"command": "touch a"}},
+        {"name": "bash", "args": {"command": "rm b"}},
+    ]});
+    let stage = Stage::new(json!([call, {"text": "Done."}]))
+        .with_files([("seen/x", ""), (".piton/config.toml", "[permission]\n\"bash(rm *)\" = \"deny\"\n")]);
+    let seen = stage.workspace.path().join("seen").canonicalize().unwrap().display().to_string();
+    let stage = stage.with_config(&format!("\n[sandbox]\nread = [{seen:?}]\nnet = [\"open.test\"]\n"));
+    stage.run(&["--trust", "--sandbox", "off", "--allow", "bash(touch *)", "go"]);
+    let audit = ["session", "show", "--audit", "last"];
+    let text = Ran::of(stage.piton(&audit)).expect_code(0).stdout;
+    let line = |words: &str| {
+        let found = text.lines().find(|line| line.contains(words));
+        found.unwrap_or_else(|| panic!("{words}: {text}")).trim().to_owned()
+    };
+    assert_eq!(line("`touch a`"), "allow `touch a`  (by the rule bash(touch *) of --allow, user)");
+    let denied = line("`rm b`");
+    assert!(denied.starts_with("deny  `rm b`  (by the rule bash(rm *) of "), "{denied}");
+    assert!(denied.ends_with(".piton/config.toml, repository)"), "{denied}");
+    assert!(line("reads ").starts_with("reads     the workspace, ") && line("reads ").contains(&seen), "{text}");
+    assert_eq!(line("hosts "), "hosts     open.test");
+    let data = stage.home.path().canonicalize().unwrap().join("data").display().to_string();
+    assert!(line("never ").contains(&data) && line("protected ").contains(".vscode"), "{text}");
+    assert_eq!(text.matches(" reach\n").count(), 1, "once, since it stays the same: {text}");
+
+    let entries = Ran::of(stage.piton(&[&audit[..], &["--json"]].concat())).expect_code(0).events();
+    let of = |command: &str| {
+        let found = entries.iter().find(|entry| entry["title"] == command);
+        found.unwrap_or_else(|| panic!("{command}: {entries:?}"))
+    };
+    let rule = |command: &str| {
+        let parts = of(command)["judged"]["parts"].as_array().unwrap();
+        let own = parts.iter().find(|part| part["part"] == format!("`{command}`"));
+        own.unwrap_or_else(|| panic!("{parts:?}"))["rule"].clone()
+    };
+    let (allowed, denied) = (rule("touch a"), rule("rm b"));
+    assert_eq!((&allowed["layer"], &denied["voice"]), (&json!("--allow"), &json!("repository")));
+    assert!(denied["layer"].as_str().unwrap().ends_with(".piton/config.toml"), "{denied}");
+    let reach = &of("touch a")["reach"];
+    assert!(reach["read"].as_array().unwrap().contains(&json!(seen)), "{reach}");
+    assert_eq!(reach["hosts"], json!(["open.test"]));
+}

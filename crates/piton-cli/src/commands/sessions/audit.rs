@@ -3,6 +3,7 @@
 use crate::failure::Result;
 use crate::out::{print, view};
 use piton_core::event::{Event, Record, Subject, Verdict};
+use piton_core::hidden::visible_name;
 use piton_core::ids::SessionId;
 use piton_core::permission::{Judged, PartSaid, Reach};
 use piton_engine::engine::Engine;
@@ -11,9 +12,15 @@ use serde_json::{Value, json};
 /// Prints every verdict of a session, in order.
 pub(super) async fn audit(engine: &Engine, id: &SessionId, as_json: bool) -> Result<()> {
     let mut reach = Reach::default();
+    let mut shown = None;
     for record in engine.records(id).await? {
         if let Event::TurnStarted { policy, .. } | Event::TurnResumed { policy, .. } = &record.event {
             reach.clone_from(&policy.reach);
+            // It is long, and seldom another one.
+            if !as_json && shown.as_ref() != Some(&reach) {
+                view::write_stdout(&reach_in_words(&record, &reach));
+                shown = Some(reach.clone());
+            }
         }
         let Some(entry) = entry(&record, &reach) else { continue };
         view::write_stdout(&if as_json { format!("{entry}\n") } else { in_words(&record) });
@@ -70,6 +77,23 @@ fn in_words(record: &Record) -> String {
         }
         _ => format!("{place}what was allowed was taken back\n"),
     }
+}
+
+/// What the calls from here on reach without a question, and what no call reaches.
+fn reach_in_words(record: &Record, reach: &Reach) -> String {
+    let Reach { home, read, never, hosts, protected } = reach;
+    let all = |names: &[String]| names.iter().map(|name| visible_name(name)).collect::<Vec<_>>().join(", ");
+    let read = if read.is_empty() { "everything".to_owned() } else { format!("the workspace, {}", all(read)) };
+    let lines = [
+        ("home", visible_name(home)),
+        ("reads", read),
+        ("never", all(never)),
+        ("hosts", all(hosts)),
+        ("protected", all(protected)),
+    ];
+    let lines = lines.iter().filter(|(_, text)| !text.is_empty());
+    let lines: String = lines.map(|(about, text)| format!("        {about:<9} {text}\n")).collect();
+    format!("{:>5} reach\n{lines}", record.seq)
 }
 
 fn name(subject: &Subject) -> String {
