@@ -197,6 +197,46 @@ fn a_file_keeps_its_secrets_when_the_model_changes_it_and_they_go_nowhere_else()
     nowhere(&second, &ran);
 }
 
+/// What a patch does to a file is held to the same as an edit.
+#[test]
+fn a_patch_puts_a_secret_back_where_the_file_had_it_and_moves_it_nowhere() {
+    let config = "\n[tools]\napply_patch = \"always\"\n";
+    let first = stage(vec![calls(&["cat .env"]), json!({"text": "ok"})]);
+    let told = run(&first, &["look"]).expect_code(0).outcomes()[0]["text"].as_str().unwrap().to_owned();
+    let key = told.lines().find_map(|line| line.strip_prefix("API_KEY=")).unwrap().to_owned();
+    assert!(key.starts_with("‹secret:API_KEY:"), "{told}");
+    let patch = |body: &str| {
+        let patch = format!("*** Begin Patch\n{body}\n*** End Patch\n");
+        json!({"tools": [{"name": "apply_patch", "args": {"patch": patch}}]})
+    };
+    let fine = format!("*** Update File: .env\n@@\n PORT=3000\n-API_KEY={key}\n+DEBUG=1\n+API_KEY={key}");
+    let second = Stage::new(json!([
+        {"tools": [{"name": "read", "args": {"path": ".env"}}, {"name": "read", "args": {"path": "notes.txt"}}]},
+        // Into a file that is there, a new one, by a move of the whole file, and beside a change that is fine.
+        patch(&format!("*** Update File: notes.txt\n@@\n-port and key are in .env\n+the key is {key}")),
+        patch(&format!("*** Add File: copy.txt\n+key = {key}")),
+        patch(&format!("*** Update File: .env\n*** Move to: moved.txt\n@@\n-PORT=3000\n+PORT=3001\n API_KEY={key}")),
+        patch(&format!("{fine}\n*** Add File: copy.txt\n+key = {key}")),
+        patch(&fine),
+        {"text": "done"}
+    ]));
+    let env = format!("PORT=3000\nAPI_KEY={FILED}\n");
+    let second = second.with_files([(".env", env.as_str()), ("notes.txt", "port and key are in .env\n")]);
+    let second = second.with_config(config);
+    std::fs::create_dir_all(second.home.path().join("data")).unwrap();
+    std::fs::copy(first.home.path().join("data/secret.key"), second.home.path().join("data/secret.key")).unwrap();
+    let ran = run(&second, &["change"]).expect_code(0);
+    let told: Vec<String> = ran.outcomes().iter().map(|outcome| outcome["text"].as_str().unwrap().to_owned()).collect();
+    for (at, file) in [(2, "notes.txt"), (3, "copy.txt"), (4, "moved.txt"), (5, "copy.txt")] {
+        assert!(told[at].contains(&format!("that is not in {file}")), "{at}: {told:#?}");
+        assert!(told[at].contains("Nothing was written"), "{at}: {told:#?}");
+    }
+    assert_eq!(second.workspace.read(".env"), format!("PORT=3000\nDEBUG=1\nAPI_KEY={FILED}\n"), "{told:#?}");
+    assert_eq!(second.workspace.read("notes.txt"), "port and key are in .env\n");
+    assert!(!second.workspace.has("copy.txt") && !second.workspace.has("moved.txt"));
+    nowhere(&second, &ran);
+}
+
 #[test]
 fn a_run_that_leaves_secrets_in_says_so_and_so_does_its_journal() {
     let stage = stage(vec![calls(&["cat .env"]), json!({"text": "ok"})]);
