@@ -63,10 +63,12 @@ fn base64(bytes: &[u8]) -> String {
 #[track_caller]
 fn nowhere(stage: &Stage, ran: &Ran) {
     let data = stage.home.path().join("data");
+    let logs = stage.home.path().join("logs");
     let is_snapshot = |path: &PathBuf| path.starts_with(data.join("snapshots"));
     let mut texts: Vec<(String, Vec<u8>)> =
         vec![("stdout".into(), ran.stdout.clone().into()), ("stderr".into(), ran.stderr.clone().into())];
-    for path in files_below(&data).into_iter().filter(|path| !is_snapshot(path)) {
+    let logs = if logs.exists() { files_below(&logs) } else { Vec::new() };
+    for path in files_below(&data).into_iter().filter(|path| !is_snapshot(path)).chain(logs) {
         texts.push((path.display().to_string(), std::fs::read(&path).unwrap()));
     }
     for (number, request) in stage.provider.requests().iter().enumerate() {
@@ -110,8 +112,13 @@ fn a_canary_is_in_no_file_and_no_request_however_it_is_printed() {
     ]);
     stage.home.write("config.toml", "keys_for_tools = [\"DEPLOY_API_KEY\"]\n");
     let said = format!("My token is {SAID}. What is in @.env?");
-    let ran = run(&stage, &[&said]).expect_code(0);
+    let log = stage.home.path().join("logs/piton.log");
+    std::fs::create_dir(log.parent().unwrap()).unwrap();
+    let logs = ["--log-file", log.to_str().unwrap(), "--debug", "requests"];
+    let ran = run(&stage, &[&logs[..], &[&said]].concat()).expect_code(0);
     nowhere(&stage, &ran);
+    let logged = std::fs::read_to_string(&log).unwrap();
+    assert!(logged.contains("‹secret:API_KEY:") && logged.contains("My token is"), "the log has the bodies: {logged}");
     let outcomes = ran.outcomes();
     assert!(
         outcomes
@@ -126,8 +133,11 @@ fn a_canary_is_in_no_file_and_no_request_however_it_is_printed() {
     });
     let whole = std::fs::read_to_string(path.expect("a long output")).unwrap();
     assert_eq!(whole.matches("‹secret:API_KEY:").count(), 2_000);
-    let log = Ran::of(stage.piton(&["trace", "--last"]));
-    assert!(!ALL.iter().any(|canary| log.stdout.contains(canary)));
+    for args in [&[][..], &["--json"], &["--lanes"], &["--otlp", "-"]] {
+        let trace = Ran::of(stage.piton(&[&["session", "trace", "last"], args].concat())).expect_code(0);
+        assert!(trace.stdout.contains("bash"), "{args:?}: {}", trace.stdout);
+        nowhere(&stage, &trace);
+    }
 }
 
 #[test]
