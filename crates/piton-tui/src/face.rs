@@ -156,6 +156,13 @@ pub struct Facts {
     pub is_elsewhere: bool,
 }
 
+impl Facts {
+    /// Whether nothing holds commands.
+    fn is_unconfined(&self) -> bool {
+        self.sandbox.contains("unconfined")
+    }
+}
+
 /// A line beside what the session tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {

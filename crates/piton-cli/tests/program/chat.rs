@@ -489,6 +489,34 @@ fn without_a_key_one_list_leads_to_a_working_prompt_by_one_key() {
     assert_eq!(person.end(), 0);
 }
 
+/// In `auto` without a sandbox nothing holds a command back: both faces say so all the time or at the start.
+#[test]
+fn without_a_sandbox_the_terminal_says_that_commands_are_unconfined() {
+    let stage = Stage::new(json!([{"text": "Answered.", "repeat": true}]));
+    let mut person = seat(&stage, &["--yes", "--sandbox", "off", "hello"]);
+    wait_for(&person, "Answered.");
+    wait_for(&person, "? keys");
+    let screen = shown(&person);
+    let status = screen.lines().rfind(|row| row.contains("? keys")).unwrap();
+    assert!(status.contains("auto") && status.contains("· unconfined ·"), "{screen}");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+    let run = ["run", "--yes", "--sandbox", "off", "--model", "openai-chat/test-model", "hello"];
+    let mut person = stage.terminal(&run);
+    assert_eq!(person.end(), 0);
+    let screen = person.screen();
+    assert!(screen.contains("openai-chat/test-model · commands unconfined: no sandbox · mode auto"), "{screen}");
+    // Where commands run in the sandbox, neither is said.
+    let mut person = seat(&stage, &["--yes", "--sandbox", "workspace-write", "hello"]);
+    wait_for(&person, "Answered.");
+    wait_for(&person, "? keys");
+    if stage.piton(&["sandbox", "--", "true"]).status().unwrap().success() {
+        assert!(!shown(&person).contains("unconfined"), "{}", shown(&person));
+    }
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+}
+
 #[test]
 fn a_rewind_shows_the_tree_and_takes_back_words_files_or_both() {
     let write = |text: &str| json!({"tools": [{"name": "bash", "args": {"command": format!("echo {text} >> notes")}}]});

@@ -202,12 +202,14 @@ impl Face {
         vec![self.own_status(facts)]
     }
 
-    /// What the person's script says. The permission mode stands before it: what it means is not for a script to hide.
+    /// What the person's script says. The permission mode stands before it, and that nothing holds commands: what they mean is not
+    /// for a script to hide.
     fn status_by_script(&self, facts: &Facts) -> Vec<Line<'static>> {
         let line = |words: &String| Line::styled(text::cut(&blocks::one_line(words), self.size.0), self.theme.dim);
         let mut lines: Vec<Line<'static>> = self.status_lines.iter().map(line).collect();
+        let behind = if facts.is_unconfined() { " · unconfined · " } else { " · " };
         let mode =
-            [Span::styled(facts.mode.to_string(), self.style_of(facts.mode)), Span::styled(" · ", self.theme.dim)];
+            [Span::styled(facts.mode.to_string(), self.style_of(facts.mode)), Span::styled(behind, self.theme.dim)];
         lines[0].spans.splice(0..0, mode);
         lines
     }
@@ -254,7 +256,7 @@ impl Face {
             let budget = facts.budget_micros.map(|budget| format!(" of {}", blocks::dollars(budget)));
             add(Rank::Cost, spent + &budget.unwrap_or_default());
         }
-        if facts.sandbox.contains("unconfined") {
+        if facts.is_unconfined() {
             add(Rank::Danger, "unconfined".to_owned());
         }
         match self.tasks.subagents_at_work().count() {

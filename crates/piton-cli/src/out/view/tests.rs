@@ -8,6 +8,7 @@ use piton_core::client::Now;
 use piton_core::event::{Delivery, Event, Given, GivenKind, Spent, StepKind, TurnEnd, Verdict};
 use piton_core::message::{FinishReason, ToolCall, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
+use piton_core::permission::PermissionMode;
 use piton_core::policy::Policy;
 use serde_json::json;
 use std::sync::Arc;
@@ -53,7 +54,11 @@ enum Heard {
 }
 
 fn turn() -> Heard {
-    let policy = Box::new(Policy::piton());
+    turn_by(Policy::piton())
+}
+
+fn turn_by(policy: Policy) -> Heard {
+    let policy = Box::new(policy);
     let (turn, model) = (1, "p/m".to_owned());
     Heard::Event(Event::TurnStarted {
         turn,
@@ -120,6 +125,27 @@ fn prose_streams_and_a_call_has_one_line() {
             out It⏎fails.
             err an event was left out
         "#]],
+    );
+}
+
+#[test]
+fn the_first_line_says_that_commands_are_unconfined_where_there_is_no_sandbox() {
+    let introduced = |sandbox, written: &Expect| {
+        let look = Look { animates: true, ..Look::default() };
+        let policy = Policy { sandbox, mode: PermissionMode::Auto, ..Policy::piton() };
+        check_looking(look, vec![turn_by(policy)], written);
+    };
+    introduced(
+        SandboxMode::Off,
+        &expect![[r#"
+        err p/m · commands unconfined: no sandbox · mode auto
+    "#]],
+    );
+    introduced(
+        SandboxMode::WorkspaceWrite,
+        &expect![[r#"
+        err p/m · sandbox workspace-write · mode auto
+    "#]],
     );
 }
 

@@ -45,6 +45,37 @@ fn at_work() -> Seat {
     seat
 }
 
+/// Of the rows below the prompt, the one that says how the next turn is run.
+fn status(seat: &mut Seat) -> String {
+    let screen = seat.screen();
+    let row = screen.lines().rfind(|row| row.contains(" · ")).map(|row| row.trim().to_owned());
+    row.unwrap_or_else(|| panic!("{screen}"))
+}
+
+#[test]
+fn the_status_line_says_when_commands_are_unconfined_however_narrow_it_is() {
+    for columns in [30, 40, 80, 120] {
+        for (sandbox, is_unconfined) in [("commands unconfined", true), ("sandbox workspace-write", false)] {
+            let mut seat = Seat::new(columns, 24);
+            let facts = Facts {
+                model: "fake/a-model-with-a-long-name".to_owned(),
+                mode: PermissionMode::Auto,
+                sandbox: sandbox.to_owned(),
+                ..Facts::default()
+            };
+            seat.tell(Input::Facts(facts));
+            let row = status(&mut seat);
+            assert!(row.contains("auto"), "{columns}: {row}");
+            assert_eq!(row.contains("· unconfined"), is_unconfined, "{columns} {sandbox}: {row}");
+            // A script of the person's speaks behind that.
+            seat.tell(Input::Status(vec!["model · 41k".to_owned()]));
+            let row = status(&mut seat);
+            let begins = if is_unconfined { "auto · unconfined · model" } else { "auto · model" };
+            assert!(row.starts_with(begins), "{columns} {sandbox}: {row}");
+        }
+    }
+}
+
 #[test]
 fn each_subagent_has_a_row_with_what_it_does_its_tokens_and_its_time() {
     let mut seat = at_work();
