@@ -7,6 +7,7 @@ mod replace;
 
 use crate::change::{self, CurrentFile, EditTarget, Settled};
 use crate::input::lenient;
+use crate::ledger::FileState;
 use crate::plan::{Look, Plan, QuestionDraft};
 use crate::tool::{ToolContext, blocking};
 use crate::typed::TypedTool;
@@ -140,13 +141,25 @@ fn edit(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
     if edits.iter().all(|edit| !edit.old.is_empty()) {
         change::check_seen(NAME, &target, cx)?;
     }
-    let edited = edited(&target, &edits)?;
+    let edited = edited(&target, &edits).map_err(|refused| gone(&target, cx).unwrap_or(refused))?;
     let changed = change::apply(NAME, &target, &edited.content, cx)?;
     let places = if edited.places > 1 { format!(", {} places", edited.places) } else { String::new() };
     let size = format!("+{} −{}{places}", changed.diff.added, changed.diff.removed);
     let notes: String = edited.inexact.iter().map(|hit| inexact(hit, edits.len())).collect();
     let text = format!("edited {} ({size})\n{notes}{}{}", target.shown, changed.note, changed.diff.text);
     Ok(Outcome::ok(text).titled(format!("edit {} ({size})", target.shown)).with(changed.metadata))
+}
+
+/// What the model is told of a file that it has read and that is there no more.
+fn gone(target: &EditTarget, cx: &ToolContext) -> Option<Outcome> {
+    let was_seen = || cx.ledger.compare(&target.path, "") != FileState::Never;
+    let is_gone = matches!(target.now, CurrentFile::Absent) && was_seen();
+    is_gone.then(|| {
+        let shown = &target.shown;
+        Outcome::failed(format!(
+            "edit: {shown} was deleted since you read it. A single edit with an empty old_string creates it anew."
+        ))
+    })
 }
 
 /// The file's content after all edits.

@@ -222,6 +222,29 @@ async fn a_file_changed_since_it_was_read_is_refused_with_the_difference() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_gone_since_it_was_read_is_said_to_be_gone() {
+    let place = Place::new();
+    place.put("a.txt", "one\n");
+    place.read("a.txt").await;
+    std::fs::remove_file(place.path("a.txt")).unwrap();
+    let input = json!({"path": "a.txt", "old_string": "one", "new_string": "1"});
+    let refused = place.run("edit", input.clone()).await;
+    let gone = "edit: a.txt was deleted since you read it. A single edit with an empty old_string creates it anew.";
+    assert_eq!((refused.status, refused.text.as_str()), (Status::Failed, gone));
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** End Patch\n";
+    let refused = place.run("apply_patch", json!({"patch": patch})).await;
+    let gone = "apply_patch: a.txt cannot be updated: it does not exist. Add File creates it. Nothing was written.";
+    assert_eq!((refused.status, refused.text.as_str()), (Status::Failed, gone));
+    assert!(!place.path("a.txt").exists());
+    // One that it never saw is not said to have been there.
+    let never = json!({"path": "b.txt", "old_string": "one", "new_string": "1"});
+    assert!(place.run("edit", never).await.text.starts_with("edit: b.txt does not exist."));
+    let anew = place.run("edit", json!({"path": "a.txt", "old_string": "", "new_string": "1\n"})).await;
+    assert_eq!((anew.status, place.content("a.txt").as_slice()), (Status::Ok, &b"1\n"[..]));
+    assert!(place.run("edit", input).await.text.contains("was not found"), "it is there again");
+}
+
+#[tokio::test]
 async fn what_was_read_before_a_restart_is_known_by_its_hash() {
     let mut place = Place::new();
     place.put("a.txt", "one\n");
