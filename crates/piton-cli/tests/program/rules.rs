@@ -2,7 +2,61 @@
 
 use crate::permission::check;
 use crate::stage::{Ran, Stage};
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// One reply that reads a file, edits it and runs a command.
+fn three_calls() -> Value {
+    json!([{"tools": [
+        {"name": "read", "args": {"path": "a.txt"}},
+        {"name": "edit", "args": {"path": "a.txt", "old_string": "one", "new_string": "two"}},
+        {"name": "bash", "args": {"command": "touch made"}},
+    ]}, {"text": "Done."}])
+}
+
+/// `[permission]`, flags, and what becomes of reading, editing and a command where nobody can be asked.
+type Older = (&'static str, &'static [&'static str], [&'static str; 3]);
+
+const OLDER: &[Older] = &[
+    ("", &[], ["allow", "ask", "ask"]),
+    ("", &["--yes"], ["allow", "allow", "allow"]),
+    ("bash = \"allow\"", &[], ["allow", "ask", "allow"]),
+    ("bash = \"ask\"", &["--yes"], ["allow", "allow", "allow"]),
+    ("edit = \"allow\"", &[], ["allow", "allow", "ask"]),
+    ("edit = \"deny\"", &[], ["allow", "deny", "ask"]),
+    ("edit = \"deny\"", &["--yes"], ["allow", "deny", "allow"]),
+    ("\"*\" = \"ask\"", &[], ["ask", "ask", "ask"]),
+    ("\"*\" = \"allow\"", &[], ["allow", "allow", "allow"]),
+    ("\"*\" = \"deny\"\nread = \"allow\"", &[], ["allow", "deny", "deny"]),
+    ("\"*\" = \"allow\"\nbash = \"deny\"", &["--yes"], ["allow", "allow", "deny"]),
+    ("", &["--allow", "bash"], ["allow", "ask", "allow"]),
+    ("", &["--deny", "bash"], ["allow", "ask", "deny"]),
+    ("", &["--yes", "--deny", "bash"], ["allow", "allow", "deny"]),
+    ("bash = \"deny\"", &["--allow", "bash"], ["allow", "ask", "allow"]),
+    ("bash = \"allow\"", &["--deny", "bash"], ["allow", "ask", "deny"]),
+    ("bash = \"deny\"\nedit = \"ask\"", &["--allow", "*"], ["allow", "allow", "allow"]),
+    ("bash = \"allow\"", &["--deny", "*", "--allow", "read"], ["allow", "deny", "deny"]),
+];
+
+#[test]
+fn older_configuration_means_what_it_meant() {
+    for (table, flags, expected) in OLDER {
+        let stage = Stage::new(three_calls()).with_files([("a.txt", "one\n")]);
+        let stage = stage.with_config(&format!("\n[permission]\n{table}\n"));
+        let run = ["run", "--sandbox", "off", "--model", "openai-chat/test-model", "--format", "stream-json", "go"];
+        let ran = Ran::of(stage.piton(&[&run[..], flags].concat()));
+        let mut requested = ran.all("call_requested");
+        requested.sort_by_key(|event| event["call"].to_string());
+        let verdict = |event: &Value| match &event["verdict"] {
+            Value::String(word) => word.clone(),
+            table => table.as_object().unwrap().keys().next().unwrap().clone(),
+        };
+        let verdicts: Vec<String> = requested.iter().map(verdict).collect();
+        assert_eq!(verdicts, expected, "{table} {flags:?}: {}", ran.stderr);
+        // And so it was done.
+        let changed = stage.workspace.read("a.txt") == "two\n";
+        assert_eq!((changed, stage.workspace.has("made")), (expected[1] == "allow", expected[2] == "allow"), "{table}");
+    }
+}
 
 #[test]
 fn a_preset_of_ones_own_forbids_always_and_allows_only_where_the_user_says_nothing() {
