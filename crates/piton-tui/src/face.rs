@@ -305,6 +305,8 @@ pub struct Face {
     /// When a list appeared that the person did not open by a key just now, until it is used.
     picker_ms: Option<u64>,
     page: Option<Page>,
+    /// What keys do, on a page above all others.
+    help: Option<Page>,
     /// Whether the page is the one of the last call.
     shows_call: bool,
     /// Whether the page is a plan that is asked about.
@@ -377,6 +379,7 @@ impl Face {
             picker: None,
             picker_ms: None,
             page: None,
+            help: None,
             shows_call: false,
             shows_plan: false,
             review: None,
@@ -450,7 +453,8 @@ impl Face {
 
     /// Whether a page has the whole screen.
     pub fn has_page(&self) -> bool {
-        self.page.is_some() || self.review.is_some() || self.rewind.is_some() || self.trusting.is_some()
+        let is_page = self.help.is_some() || self.page.is_some();
+        is_page || self.review.is_some() || self.rewind.is_some() || self.trusting.is_some()
     }
 
     /// The question that is to be answered next.

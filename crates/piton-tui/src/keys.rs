@@ -18,13 +18,14 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 /// What has the focus, and so which part of the table is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Context {
-    /// The prompt, and whatever else is edited: words to a question, the name of a session.
+    /// The prompt, and words to a question.
     Prompt,
-    /// A question: `y`, `a`, `e`, `n` come as [`Action::Insert`].
+    /// A question: `y`, `a`, `e`, `n` come as [`Action::Insert`]. The prompt stands below it: what is no key of questions is
+    /// looked up there.
     Question,
-    /// A picker or a menu: characters narrow it.
+    /// A picker: characters narrow it. So the name of a session, and the search of a page while it is typed.
     List,
-    /// A page that is read. While its search is typed, ask with [`Context::List`].
+    /// A page that is read, whatever stands on it.
     Pager,
 }
 
@@ -113,6 +114,10 @@ impl Keys {
         }
         let chord = Chord::of(key);
         let bound = self.bound_to(context, &chord).or_else(|| self.bound_to(context, &chord.without_shift()));
+        if bound.is_none() && context == Context::Question {
+            // What questions have keys of their own for is done by these alone.
+            return self.action(Context::Prompt, key).filter(|action| !table::is_of(*action, context));
+        }
         let escaped = || chord.alt_character().filter(|_| is_escaped(self.style, context)).map(Action::Alt);
         bound.or_else(escaped).or_else(|| typed(key).map(Action::Insert))
     }

@@ -2,6 +2,8 @@
 
 use crate::ansi::{self, Links};
 use crate::blocks;
+use crate::keys::Action;
+use crate::prompt::Prompt;
 use crate::text;
 use crate::theme::Theme;
 use ratatui_core::text::{Line, Span};
@@ -19,7 +21,7 @@ pub(crate) struct Page {
     columns: usize,
     top: usize,
     /// What is being searched, while it is typed.
-    search: Option<String>,
+    search: Option<Prompt>,
     found: String,
 }
 
@@ -52,23 +54,30 @@ impl Page {
     }
 
     pub(crate) fn begin_search(&mut self) {
-        self.search = Some(String::new());
+        self.search = Some(Prompt::default());
     }
 
-    pub(crate) fn type_search(&mut self, char: Option<char>) {
-        let Some(search) = &mut self.search else { return };
-        match char {
-            Some(char) => search.push(char),
-            None if search.pop().is_none() => self.search = None,
+    /// A key while it is typed: it is edited like any line, and over when more is deleted than was typed.
+    pub(crate) fn edit_search(&mut self, action: Action) {
+        match &mut self.search {
+            Some(search) if action == Action::Backspace && search.is_empty() => self.search = None,
+            Some(search) => {
+                search.apply(&action);
+            }
             None => {}
         }
+    }
+
+    /// Pasted text belongs to the search, while that is typed.
+    pub(crate) fn paste(&mut self, text: &str) {
+        self.search.iter_mut().for_each(|search| search.insert_str(&line_of(text)));
     }
 
     /// Ends the typing of the search; goes to the first place where it stands.
     pub(crate) fn end_search(&mut self, is_meant: bool) {
         let Some(search) = self.search.take() else { return };
         if is_meant {
-            self.found = search.to_lowercase();
+            self.found = search.text().to_lowercase();
             self.find(true);
         }
     }
@@ -117,7 +126,7 @@ impl Page {
         screen.resize(high, Line::default());
         let last = (self.top + high).min(self.rows.len());
         let foot = match &self.search {
-            Some(search) => format!("/{search}"),
+            Some(search) => format!("/{}", marked(search)),
             None => self.foot(last, columns),
         };
         screen.push(text::fit(&Line::from(Span::styled(foot, theme.chosen)), columns));
@@ -153,6 +162,19 @@ impl Page {
             self.rows.extend(text::wrap(line, columns, 0));
         }
     }
+}
+
+/// A line with a bar where the cursor stands in it: there is no cursor on a page.
+fn marked(line: &Prompt) -> String {
+    let (before, behind) = line.shown().split_at(line.cursor());
+    if behind.is_empty() { before.to_owned() } else { format!("{before}▏{behind}") }
+}
+
+/// What of a paste goes into a line that is typed.
+pub(crate) fn line_of(pasted: &str) -> String {
+    /// Nobody looks for more.
+    const MOST_CHARS: usize = 200;
+    pasted.chars().filter(|char| !char.is_control()).take(MOST_CHARS).collect()
 }
 
 /// Whether a part of a text begins here: a prompt or a turn of a session, or a heading.

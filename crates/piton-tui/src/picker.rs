@@ -2,15 +2,15 @@
 
 use crate::blocks;
 use crate::fuzzy;
+use crate::keys::Action;
+use crate::page::line_of;
+use crate::prompt::Prompt;
 use crate::text;
 use crate::theme::Theme;
 use ratatui_core::text::{Line, Span};
 
 /// Rows of a list that are shown.
 const ROWS: usize = 10;
-
-/// Characters of a paste that narrow a list.
-const MOST_PASTED: usize = 200;
 
 /// What a list is about; says what becomes of the choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +56,12 @@ pub(crate) struct Picker {
     pub(crate) purpose: Purpose,
     title: String,
     items: Vec<Item>,
-    filter: String,
+    filter: Prompt,
     /// The items that match, the best first.
     hits: Vec<usize>,
     chosen: usize,
     /// The new name of what is chosen, while it is typed.
-    renamed: Option<String>,
+    renamed: Option<Prompt>,
     /// Whether the trash was meant once.
     is_asked: bool,
 }
@@ -73,7 +73,7 @@ impl Picker {
             purpose,
             title: title.to_owned(),
             items,
-            filter: String::new(),
+            filter: Prompt::default(),
             hits,
             chosen: 0,
             renamed: None,
@@ -81,36 +81,29 @@ impl Picker {
         }
     }
 
-    pub(crate) fn typed(&mut self, char: char) {
-        self.is_asked = false;
-        match &mut self.renamed {
-            Some(name) => name.push(char),
-            None => {
-                self.filter.push(char);
-                self.narrow();
-            }
-        }
+    /// Edits what is typed: to narrow the list, or for a name.
+    pub(crate) fn edit(&mut self, action: Action) {
+        self.change(|line| {
+            line.apply(&action);
+        });
     }
 
     pub(crate) fn pasted(&mut self, text: &str) {
-        let typed = text.chars().filter(|char| !char.is_control()).take(MOST_PASTED);
-        match &mut self.renamed {
-            Some(name) => name.extend(typed),
-            None => {
-                self.filter.extend(typed);
-                self.narrow();
-            }
-        }
+        self.change(|line| line.insert_str(&line_of(text)));
     }
 
-    pub(crate) fn backspace(&mut self) {
-        match &mut self.renamed {
-            Some(name) => drop(name.pop()),
-            None => {
-                self.filter.pop();
+    fn change(&mut self, change: impl FnOnce(&mut Prompt)) {
+        self.is_asked = false;
+        let Some(name) = &mut self.renamed else {
+            let before = self.filter.text();
+            change(&mut self.filter);
+            // Who only moves the cursor stays at the row they have chosen.
+            if self.filter.text() != before {
                 self.narrow();
             }
-        }
+            return;
+        };
+        change(name);
     }
 
     fn narrow(&mut self) {
@@ -120,7 +113,7 @@ impl Picker {
             false => {
                 let names: Vec<String> =
                     self.items.iter().map(|item| format!("{} {}", item.label, item.detail)).collect();
-                let hits = fuzzy::best(&self.filter, names.iter().map(String::as_str), self.items.len());
+                let hits = fuzzy::best(self.filter.shown(), names.iter().map(String::as_str), self.items.len());
                 hits.into_iter().map(|hit| hit.index).collect()
             }
         };
@@ -139,7 +132,12 @@ impl Picker {
     /// Begins to type a new name for what is chosen.
     pub(crate) fn rename(&mut self) {
         self.is_asked = false;
-        self.renamed = self.chosen().map(|item| item.label.clone());
+        let name = |item: &Item| {
+            let mut name = Prompt::default();
+            name.set(&item.label);
+            name
+        };
+        self.renamed = self.chosen().map(name);
     }
 
     pub(crate) fn is_renaming(&self) -> bool {
@@ -152,7 +150,7 @@ impl Picker {
 
     /// What is chosen, and the new name that was typed for it. The row shows it at once.
     pub(crate) fn renamed(&mut self) -> Option<(String, String)> {
-        let name = self.renamed.take()?;
+        let name = self.renamed.take()?.text();
         let index = *self.hits.get(self.chosen)?;
         let item = self.items.get_mut(index)?;
         item.label.clone_from(&name);
@@ -204,9 +202,20 @@ impl Picker {
         (offered, format!("{} of {}: {}{detail}", self.chosen + 1, self.hits.len(), item.label))
     }
 
-    /// What is typed to find one.
-    pub(crate) fn filter(&self) -> &str {
+    /// What is typed to find one, or its new name.
+    fn line(&self) -> &Prompt {
         self.renamed.as_ref().unwrap_or(&self.filter)
+    }
+
+    /// The same as text.
+    pub(crate) fn filter(&self) -> &str {
+        self.line().shown()
+    }
+
+    /// The column of the cursor in the first of its rows.
+    pub(crate) fn cursor(&self) -> usize {
+        let before = &self.filter()[..self.line().cursor()];
+        text::width(&blocks::one_line(&self.title)) + 2 + text::width(&blocks::one_line(before))
     }
 
     pub(crate) fn rows(&self, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
@@ -253,11 +262,13 @@ mod tests {
         let mut picker = Picker::new(Purpose::Session, "Go on with", items);
         picker.go(1);
         picker.rename();
-        picker.typed('!');
-        picker.backspace();
+        picker.edit(Action::Insert('!'));
+        picker.edit(Action::Backspace);
         picker.pasted(" of\n mine");
-        assert_eq!(picker.renamed(), Some(("id of two".to_owned(), "two of mine".to_owned())));
-        assert_eq!(picker.chosen().unwrap().label, "two of mine");
+        picker.edit(Action::Home);
+        picker.edit(Action::Insert('#'));
+        assert_eq!(picker.renamed(), Some(("id of two".to_owned(), "#two of mine".to_owned())));
+        assert_eq!(picker.chosen().unwrap().label, "#two of mine");
         assert_eq!(picker.renamed(), None, "nothing is typed any more");
         assert_eq!(picker.throw_away(), None);
         picker.go(1);

@@ -7,10 +7,10 @@
 mod inquiry;
 
 use crate::blocks;
+use crate::keys::Action;
 use crate::prompt::Prompt;
 use crate::theme::Theme;
 use crate::{diff, markdown, text};
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use piton_core::client::{Answer, Wanted};
 use piton_core::hidden;
 use piton_core::question::{About, Choice, Decision, Fact, Lasting, Mark, Question, QuestionBlock};
@@ -136,6 +136,11 @@ impl Asked {
         self.typing.as_mut().map(|typing| &mut typing.prompt)
     }
 
+    /// Whether something is typed for it.
+    pub(crate) fn is_typed(&self) -> bool {
+        self.typing.is_some()
+    }
+
     /// The words that are typed for it, if any are.
     pub(crate) fn typed_words(&self) -> Option<String> {
         self.typing.as_ref().map(|typing| typing.prompt.shown().to_owned())
@@ -161,26 +166,26 @@ impl Asked {
     }
 
     /// What a key means, pressed so long after the one before. `input` is what the call would run with.
-    pub(crate) fn press(&mut self, key: KeyEvent, now_ms: u64, idle_ms: u64, input: Option<&Value>) -> Pressed {
+    pub(crate) fn press(&mut self, action: Action, now_ms: u64, idle_ms: u64, input: Option<&Value>) -> Pressed {
         let Some(question) = self.wanted.question() else { return Pressed::Not };
         if self.how_long {
-            return self.press_how_long(key);
+            return self.press_how_long(action);
         }
         let is_meant = self.shown_for(now_ms) >= GUARD_MS && idle_ms >= GUARD_MS;
-        if !is_meant || !(key.modifiers - KeyModifiers::SHIFT).is_empty() {
+        if !is_meant {
             return Pressed::Not;
         }
         if question.inquiry.is_some() {
-            return self.press_inquiry(key);
+            return self.press_inquiry(action);
         }
-        match key.code {
-            KeyCode::Tab => self.begin(Typed::Words, ""),
-            KeyCode::Char('v') => {
+        match action {
+            Action::Complete => self.begin(Typed::Words, ""),
+            Action::Insert('v') => {
                 self.was_viewed = true;
                 Pressed::Details
             }
-            KeyCode::Char('e') => self.edit(input),
-            KeyCode::Char(letter) => {
+            Action::Insert('e') => self.edit(input),
+            Action::Insert(letter) => {
                 let letter = letter.to_ascii_lowercase();
                 let Some(choice) = first_choices(question).find(|choice| choice.name.starts_with(letter)) else {
                     return Pressed::Not;
@@ -204,12 +209,12 @@ impl Asked {
     }
 
     /// The person is choosing: every key is for that.
-    fn press_how_long(&mut self, key: KeyEvent) -> Pressed {
+    fn press_how_long(&mut self, action: Action) -> Pressed {
         let offered = |decision: &Decision| {
             let question = self.wanted.question();
             question.is_some_and(|question| question.choices.iter().any(|choice| choice.decision == *decision))
         };
-        let KeyCode::Char(letter) = key.code else {
+        let Action::Insert(letter) = action else {
             self.how_long = false;
             return Pressed::Taken;
         };

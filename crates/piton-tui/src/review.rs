@@ -82,7 +82,9 @@ pub struct FileChange {
 /// What a key came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reviewed {
-    /// It was taken, or meant nothing.
+    /// It means nothing of its own here.
+    Not,
+    /// It was taken.
     Taken,
     /// The changes between other states are wanted.
     Wanted(Source),
@@ -176,7 +178,7 @@ impl Review {
                     return Reviewed::Comment(format!("In {} at {line}: ", hunk.path));
                 }
             }
-            _ => {}
+            _ => return Reviewed::Not,
         }
         Reviewed::Taken
     }
@@ -446,7 +448,7 @@ mod tests {
         let mut review = Review::new(Source::Turn, vec![file]);
         review.screen(80, 20, &Theme::none());
         assert_eq!(review.press('u', 19), Reviewed::Taken);
-        assert_eq!(review.press('x', 19), Reviewed::Taken, "another key: not");
+        assert_eq!(review.press('x', 19), Reviewed::Not, "another key: not");
         assert_eq!(review.press('u', 19), Reviewed::Taken);
         let hunk = FileHunk { path: "calc.py".into(), hunk: HUNK.into() };
         assert_eq!(review.press('u', 19), Reviewed::TakeBack(hunk));

@@ -374,6 +374,8 @@ impl Screen {
                 Effect::Redraw | Effect::Full(_) | Effect::Scroll(_) if self.linear.is_some() => {}
                 Effect::Full(wanted) => self.use_screen(wanted.unwrap_or(!self.full.is_shown())),
                 Effect::Scroll(screens) => self.full.scroll(screens),
+                // What has the screen is drawn anew; the rows below a page are, when it is closed.
+                Effect::Redraw if self.face.has_page() => self.page.clear(),
                 Effect::Redraw if self.full.is_shown() => self.full.redraw(),
                 Effect::Redraw => {
                     let bytes = self.surface.redraw();

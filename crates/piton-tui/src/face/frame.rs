@@ -85,7 +85,7 @@ impl Face {
     /// The rows of the page that has the whole screen, if one has.
     pub fn page(&mut self) -> Option<Vec<Line<'static>>> {
         let (columns, rows) = self.size;
-        match (&mut self.page, &mut self.review, &mut self.rewind) {
+        match (self.help.as_mut().or(self.page.as_mut()), &mut self.review, &mut self.rewind) {
             (Some(page), ..) => Some(page.screen(columns, rows, &self.theme)),
             (None, Some(review), _) => Some(review.screen(columns, rows, &self.theme)),
             (None, None, Some(rewind)) => Some(rewind.screen(columns, rows, &self.theme)),
@@ -133,9 +133,10 @@ impl Face {
             rows.extend(lines);
         }
         if let Some(picker) = &self.picker {
+            cursor = Some((rows.len(), picker.cursor()));
             rows.extend(picker.rows(columns, theme));
             rows.extend(self.status());
-            return (rows, None);
+            return (rows, cursor);
         }
         rows.push(Line::styled("─".repeat(columns), theme.dim));
         let most = (screen / 3).max(1);

@@ -28,6 +28,18 @@ const TWICE_MS: u64 = 2_000;
 /// So much longer a pause is, before a key answers a question, where words stand in the prompt.
 const THOUGHT_MS: u64 = 1_000;
 
+/// What gets a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Focus {
+    Page,
+    Review,
+    Rewind,
+    Trust,
+    List,
+    Question,
+    Prompt,
+}
+
 impl Face {
     pub(super) fn press(&mut self, key: KeyEvent) -> Vec<Effect> {
         if key.kind == KeyEventKind::Release {
@@ -35,109 +47,141 @@ impl Face {
         }
         let idle_ms = self.now_ms.saturating_sub(std::mem::replace(&mut self.key_ms, self.now_ms));
         self.hint = None;
-        if self.page.is_none()
+        if self.top_page().is_none()
             && let Some(effects) = self.press_typing(key)
         {
             return effects;
         }
-        let action = self.keys.action(Context::Prompt, key);
+        let focus = self.focus(idle_ms);
+        let action = self.keys.action(self.context(focus), key);
         // Two presses belong together only if no other key comes between them.
-        self.escape_ms = self.escape_ms.filter(|_| action == Some(Action::Escape));
-        self.leave_ms = self.leave_ms.filter(|_| action == Some(Action::Interrupt));
+        let is_prompts = matches!(focus, Focus::Question | Focus::Prompt);
+        self.escape_ms = self.escape_ms.filter(|_| is_prompts && action == Some(Action::Escape));
+        self.leave_ms = self.leave_ms.filter(|_| is_prompts && action == Some(Action::Interrupt));
         match action {
             Some(Action::Suspend) => return vec![Effect::Suspend],
             Some(Action::Redraw) => return vec![Effect::Redraw],
             _ => {}
         }
-        if self.page.is_some() {
-            return self.press_page(key);
-        }
-        if self.review.is_some() {
-            return self.press_review(key);
-        }
-        // A list that came up while somebody typed was not meant by the next key.
-        let is_new = |since: u64| self.now_ms.saturating_sub(since) < GUARD_MS || idle_ms < GUARD_MS;
-        if self.rewind.is_some() && !self.picker_ms.is_some_and(is_new) {
+        if matches!(focus, Focus::Rewind | Focus::Trust | Focus::List) {
             self.picker_ms = None;
-            return self.press_rewind(key);
         }
-        if self.trusting.is_some() && !self.picker_ms.is_some_and(is_new) {
-            self.picker_ms = None;
-            return self.press_trust(key);
+        match (focus, action) {
+            // Letters of their own come before what the table says.
+            (Focus::Review, _) => self.press_review(key, action),
+            (Focus::Rewind, _) => self.press_rewind(key, action),
+            (Focus::Trust, _) => self.press_trust(key, action),
+            (_, None) => Vec::new(),
+            (Focus::Page, Some(action)) => self.press_page(action),
+            (Focus::List, Some(action)) => self.press_picker(action),
+            (Focus::Question, Some(action)) => self.press_question(action, idle_ms),
+            (Focus::Prompt, Some(action)) => self.press_prompt(action),
         }
-        if self.picker.is_some() && !self.picker_ms.is_some_and(is_new) {
-            self.picker_ms = None;
-            return self.press_picker(key);
-        }
-        if let Some(effects) = self.press_question(key, idle_ms) {
-            return effects;
-        }
-        action.map(|action| self.press_prompt(action)).unwrap_or_default()
     }
 
-    fn press_page(&mut self, key: KeyEvent) -> Vec<Effect> {
-        let rows = self.size.1;
-        let Some(page) = &mut self.page else { return Vec::new() };
+    /// What gets a key, pressed so long after the one before.
+    fn focus(&self, idle_ms: u64) -> Focus {
+        // A list that came up while somebody typed was not meant by the next key.
+        let is_new = |since: u64| self.now_ms.saturating_sub(since) < GUARD_MS || idle_ms < GUARD_MS;
+        let is_meant = !self.picker_ms.is_some_and(is_new);
+        if self.help.is_some() || self.page.is_some() {
+            Focus::Page
+        } else if self.review.is_some() {
+            Focus::Review
+        } else if self.rewind.is_some() && is_meant {
+            Focus::Rewind
+        } else if self.trusting.is_some() && is_meant {
+            Focus::Trust
+        } else if self.picker.is_some() && is_meant {
+            Focus::List
+        } else if self.asked().is_some() {
+            Focus::Question
+        } else {
+            Focus::Prompt
+        }
+    }
+
+    /// Which part of the table says what a key does there.
+    fn context(&self, focus: Focus) -> Context {
+        match focus {
+            Focus::Page if self.help.as_ref().or(self.page.as_ref()).is_some_and(Page::is_searched) => Context::List,
+            Focus::Page | Focus::Review | Focus::Rewind | Focus::Trust => Context::Pager,
+            Focus::List => Context::List,
+            Focus::Question if self.asked().is_some_and(super::Asked::is_typed) => Context::Prompt,
+            Focus::Question => Context::Question,
+            Focus::Prompt => Context::Prompt,
+        }
+    }
+
+    /// The page that is seen: the one of the keys stands above all others.
+    fn top_page(&mut self) -> Option<&mut Page> {
+        self.help.as_mut().or(self.page.as_mut())
+    }
+
+    /// Closes the page that is seen. Whether it was that of a call.
+    fn close_page(&mut self) -> bool {
+        if self.help.take().is_some() {
+            return false;
+        }
+        (self.page, self.shows_plan) = (None, false);
+        std::mem::take(&mut self.shows_call)
+    }
+
+    fn press_page(&mut self, action: Action) -> Vec<Effect> {
+        let is_plan = self.shows_plan && self.help.is_none();
+        let Some(page) = self.top_page() else { return Vec::new() };
         if page.is_searched() {
-            match key.code {
-                KeyCode::Char(char) => page.type_search(Some(char)),
-                KeyCode::Backspace => page.type_search(None),
-                KeyCode::Enter => page.end_search(true),
-                KeyCode::Esc => page.end_search(false),
-                _ => {}
+            match action {
+                Action::Send => page.end_search(true),
+                Action::Escape | Action::Interrupt => page.end_search(false),
+                Action::PasteClipboard => return vec![Effect::Paste],
+                action => page.edit_search(action),
             }
             return Vec::new();
         }
-        let letter = match key.code {
-            KeyCode::Char(letter) => letter,
-            _ => ' ',
-        };
-        match letter {
-            '/' => page.begin_search(),
-            'n' => page.find(true),
-            'N' => page.find(false),
-            '}' => page.jump(true),
-            '{' => page.jump(false),
-            'e' if self.shows_plan => {
-                (self.page, self.shows_plan) = (None, false);
+        match action {
+            Action::Insert('/') => page.begin_search(),
+            Action::Insert('n') => page.find(true),
+            Action::Insert('N') => page.find(false),
+            Action::Insert('}') => page.jump(true),
+            Action::Insert('{') => page.jump(false),
+            Action::Insert('e') if is_plan => {
+                self.close_page();
                 return self.edit_plan();
             }
-            _ => return self.turn_page(key, rows),
+            action => return self.turn_page(action),
         }
         Vec::new()
     }
 
-    fn turn_page(&mut self, key: KeyEvent, rows: usize) -> Vec<Effect> {
-        let Some(page) = &mut self.page else { return Vec::new() };
-        let high = isize::try_from(rows.saturating_sub(2)).unwrap_or(1);
-        match self.keys.action(Context::Pager, key) {
-            Some(Action::Up) => page.go(-1),
-            Some(Action::Down | Action::Send) => page.go(1),
-            Some(Action::PageUp) => page.go(-high),
-            Some(Action::PageDown) => page.go(high),
-            Some(Action::BufferStart) => page.go(isize::MIN),
-            Some(Action::BufferEnd) => page.go(isize::MAX),
-            Some(Action::Details) => {
-                let is_call = std::mem::take(&mut self.shows_call);
-                (self.page, self.shows_plan) = (None, false);
-                if is_call {
+    fn turn_page(&mut self, action: Action) -> Vec<Effect> {
+        let high = isize::try_from(self.size.1.saturating_sub(2)).unwrap_or(1);
+        let Some(page) = self.top_page() else { return Vec::new() };
+        match action {
+            Action::Up => page.go(-1),
+            Action::Down | Action::Send => page.go(1),
+            Action::PageUp => page.go(-high),
+            Action::PageDown => page.go(high),
+            Action::BufferStart => page.go(isize::MIN),
+            Action::BufferEnd => page.go(isize::MAX),
+            Action::Help if self.help.is_none() => self.show_keys(Context::Pager),
+            Action::Details => {
+                if self.close_page() {
                     return vec![Effect::Command { name: "transcript".to_owned(), words: String::new() }];
                 }
             }
-            Some(Action::Escape | Action::Interrupt) => {
-                (self.page, self.shows_call, self.shows_plan) = (None, false, false);
-            }
+            Action::Escape | Action::Interrupt | Action::Help => drop(self.close_page()),
             _ => {}
         }
         Vec::new()
     }
 
-    fn press_rewind(&mut self, key: KeyEvent) -> Vec<Effect> {
+    fn press_rewind(&mut self, key: KeyEvent, action: Option<Action>) -> Vec<Effect> {
         let high = isize::try_from(self.size.1.saturating_sub(2)).unwrap_or(1);
         let Some(rewind) = &mut self.rewind else { return Vec::new() };
         let rewound = match key.code {
             KeyCode::Char(letter @ ('w' | 'f' | 'd' | 'r')) if key.modifiers.is_empty() => rewind.press(letter),
-            _ => match self.keys.action(Context::Pager, key) {
+            _ => match action {
                 Some(Action::Send) => rewind.back(RewindScope::Both),
                 action => {
                     match action {
@@ -148,6 +192,7 @@ impl Face {
                         Some(Action::BufferStart) => rewind.go(isize::MIN),
                         Some(Action::BufferEnd) => rewind.go(isize::MAX),
                         Some(Action::Escape | Action::Interrupt | Action::Details) => self.rewind = None,
+                        Some(Action::Help) => self.show_keys(Context::Pager),
                         _ => {}
                     }
                     Rewound::Taken
@@ -170,7 +215,7 @@ impl Face {
         }
     }
 
-    fn press_trust(&mut self, key: KeyEvent) -> Vec<Effect> {
+    fn press_trust(&mut self, key: KeyEvent, action: Option<Action>) -> Vec<Effect> {
         let high = isize::try_from(self.size.1 / 2).unwrap_or(1);
         let Some(trusting) = &mut self.trusting else { return Vec::new() };
         if let KeyCode::Char(letter @ ('t' | 'u')) = key.code
@@ -181,7 +226,7 @@ impl Face {
                 trust::Pressed::Trust(item, wanted) => vec![Effect::Trust(item, wanted)],
             };
         }
-        match self.keys.action(Context::Pager, key) {
+        match action {
             Some(Action::Up) => trusting.go(-1),
             Some(Action::Down) => trusting.go(1),
             Some(Action::PageUp) => trusting.scroll(-high),
@@ -189,12 +234,13 @@ impl Face {
             Some(Action::BufferStart) => trusting.scroll(isize::MIN),
             Some(Action::BufferEnd) => trusting.scroll(isize::MAX),
             Some(Action::Escape | Action::Interrupt | Action::Details) => self.trusting = None,
+            Some(Action::Help) => self.show_keys(Context::Pager),
             _ => {}
         }
         Vec::new()
     }
 
-    fn press_review(&mut self, key: KeyEvent) -> Vec<Effect> {
+    fn press_review(&mut self, key: KeyEvent, action: Option<Action>) -> Vec<Effect> {
         let high = self.size.1.saturating_sub(1);
         let by = isize::try_from(high.saturating_sub(1)).unwrap_or(1);
         let Some(review) = &mut self.review else { return Vec::new() };
@@ -203,23 +249,22 @@ impl Face {
             KeyCode::Tab => Some('\t'),
             _ => None,
         };
-        if let Some(letter) = letter {
-            return match review.press(letter, high) {
-                Reviewed::Taken => Vec::new(),
-                Reviewed::Wanted(source) => vec![Effect::Review(source)],
-                Reviewed::TakeBack(hunk) => vec![Effect::TakeBackHunk(review.source(), hunk)],
-                Reviewed::Comment(words) => {
-                    self.review = None;
-                    self.put_back(&words);
-                    Vec::new()
-                }
-                Reviewed::Closed => {
-                    self.review = None;
-                    Vec::new()
-                }
-            };
+        match letter.map_or(Reviewed::Not, |letter| review.press(letter, high)) {
+            Reviewed::Not => {}
+            Reviewed::Taken => return Vec::new(),
+            Reviewed::Wanted(source) => return vec![Effect::Review(source)],
+            Reviewed::TakeBack(hunk) => return vec![Effect::TakeBackHunk(review.source(), hunk)],
+            Reviewed::Comment(words) => {
+                self.review = None;
+                self.put_back(&words);
+                return Vec::new();
+            }
+            Reviewed::Closed => {
+                self.review = None;
+                return Vec::new();
+            }
         }
-        match self.keys.action(Context::Pager, key) {
+        match action {
             Some(Action::Up) => review.go(-1),
             Some(Action::Down | Action::Send) => review.go(1),
             Some(Action::PageUp) => review.go(-by),
@@ -227,50 +272,59 @@ impl Face {
             Some(Action::BufferStart) => review.go(isize::MIN),
             Some(Action::BufferEnd) => review.go(isize::MAX),
             Some(Action::Escape | Action::Interrupt | Action::Details) => self.review = None,
+            Some(Action::Help) => self.show_keys(Context::Pager),
             _ => {}
         }
         Vec::new()
     }
 
-    fn press_picker(&mut self, key: KeyEvent) -> Vec<Effect> {
+    fn press_picker(&mut self, action: Action) -> Vec<Effect> {
         let Some(picker) = &mut self.picker else { return Vec::new() };
-        match self.keys.action(Context::List, key) {
-            Some(Action::Insert(char)) => picker.typed(char),
-            Some(action) if picker.purpose == Purpose::Session && is_deed(action, picker) => {
+        match action {
+            action if picker.purpose == Purpose::Session && is_deed(action, picker) => {
                 return session_deed(action, picker).map(Effect::Session).into_iter().collect();
             }
-            Some(Action::Trash) if picker.purpose == Purpose::Work => {
+            Action::Trash if picker.purpose == Purpose::Work => {
                 return picker.throw_away().map(Effect::StopWork).into_iter().collect();
             }
             // The list is there again when one was looked at.
-            Some(Action::Send | Action::Details) if picker.purpose == Purpose::Work => {
+            Action::Send | Action::Details if picker.purpose == Purpose::Work => {
                 let chosen = picker.chosen().map(|item| Effect::Chosen(Purpose::Work, item.value.clone()));
                 return chosen.into_iter().collect();
             }
-            Some(Action::Backspace) => picker.backspace(),
-            Some(Action::Up) => picker.go(-1),
-            Some(Action::Down | Action::Complete) => picker.go(1),
-            Some(Action::PageUp) => picker.go(-10),
-            Some(Action::PageDown) => picker.go(10),
-            Some(Action::HistorySearch) if picker.purpose == Purpose::History => {
+            Action::Up => picker.go(-1),
+            Action::Down | Action::Complete => picker.go(1),
+            Action::PageUp => picker.go(-10),
+            Action::PageDown => picker.go(10),
+            Action::HistorySearch if picker.purpose == Purpose::History => {
                 self.scope = self.scope.next();
                 self.search_history();
             }
-            Some(Action::Send) => {
+            Action::PasteClipboard => return vec![Effect::Paste],
+            Action::Details => self.details(),
+            Action::Help => self.show_keys(Context::List),
+            Action::Send => {
                 let chosen = picker.chosen().cloned();
                 let purpose = picker.purpose;
                 self.picker = None;
                 return chosen.map(|item| self.choose(purpose, item)).unwrap_or_default();
             }
-            Some(Action::Escape | Action::Interrupt | Action::Panel) => {
-                let purpose = picker.purpose;
-                self.picker = None;
-                self.shows_panel &= purpose != Purpose::Work;
-                return if purpose == Purpose::Theme { vec![Effect::TryTheme(None)] } else { Vec::new() };
+            Action::Panel if picker.purpose != Purpose::Work => {
+                let effects = self.close_list();
+                self.toggle_panel();
+                return effects;
             }
-            _ => {}
+            Action::Escape | Action::Interrupt | Action::Panel => return self.close_list(),
+            action => picker.edit(action),
         }
         self.tried_theme()
+    }
+
+    /// Closes the list, and nothing was chosen.
+    fn close_list(&mut self) -> Vec<Effect> {
+        let purpose = self.picker.take().map(|picker| picker.purpose);
+        self.shows_panel &= purpose != Some(Purpose::Work);
+        if purpose == Some(Purpose::Theme) { vec![Effect::TryTheme(None)] } else { Vec::new() }
     }
 
     /// A theme that stands in a list is looked at before it is chosen.
@@ -311,39 +365,45 @@ impl Face {
         }
     }
 
-    /// What the question on the screen makes of a key; `None`: nothing, it is the prompt's.
-    fn press_question(&mut self, key: KeyEvent, idle_ms: u64) -> Option<Vec<Effect>> {
+    /// What the question on the screen makes of a key. What means nothing to it is the prompt's.
+    fn press_question(&mut self, action: Action, idle_ms: u64) -> Vec<Effect> {
         let (columns, _) = self.size;
         let now_ms = self.now_ms;
         // Who writes a prompt and thinks for a moment means the prompt.
         let idle_ms = if self.prompt.is_empty() { idle_ms } else { idle_ms.saturating_sub(THOUGHT_MS) };
         let input = self.asked().and_then(|asked| self.transcript.input_of(&asked.wanted().subject)).cloned();
-        let asked = self.questions.iter_mut().find(|asked| !asked.is_answered())?;
+        let open = self.questions.iter_mut().find(|asked| !asked.is_answered());
+        let Some(asked) = open else { return self.press_prompt(action) };
         if let Some(prompt) = asked.typing() {
-            return Some(match self.keys.action(Context::Prompt, key) {
-                Some(Action::Escape | Action::Interrupt) => {
+            return match action {
+                Action::Escape | Action::Interrupt => {
                     asked.stop_typing();
                     Vec::new()
                 }
-                Some(action) if prompt.apply(&action) == Handled::Submit => {
+                Action::PasteClipboard => vec![Effect::Paste],
+                action if prompt.apply(&action) == Handled::Submit => {
                     let answer = asked.typed();
                     self.answered(answer)
                 }
+                // What is looked at meanwhile.
+                Action::Details | Action::Panel | Action::Help | Action::PageUp | Action::PageDown => {
+                    self.press_prompt(action)
+                }
                 _ => Vec::new(),
-            });
+            };
         }
-        match asked.press(key, now_ms, idle_ms, input.as_ref()) {
-            Pressed::Not => None,
-            Pressed::Taken => Some(Vec::new()),
+        match asked.press(action, now_ms, idle_ms, input.as_ref()) {
+            Pressed::Not => self.press_prompt(action),
+            Pressed::Taken => Vec::new(),
             Pressed::Details => {
                 let lines = asked.details(columns, &self.theme);
                 self.shows_plan = asked.plan().is_some();
                 let title = if self.shows_plan { "the plan · e edits it" } else { "what is asked" };
                 self.page = Some(Page::new(title, lines));
-                Some(Vec::new())
+                Vec::new()
             }
-            Pressed::EditPlan => Some(self.edit_plan()),
-            Pressed::Answer(answer) => Some(self.answered(Some(answer))),
+            Pressed::EditPlan => self.edit_plan(),
+            Pressed::Answer(answer) => self.answered(Some(answer)),
         }
     }
 
@@ -382,10 +442,8 @@ impl Face {
             Action::CycleMode => return self.cycle_mode(),
             Action::Details => self.details(),
             Action::Panel => self.toggle_panel(),
-            Action::Help => self.page = Some(Page::of_text("keys and commands", &self.help())),
-            Action::Insert('?') if self.prompt.is_empty() && self.inserts() => {
-                self.page = Some(Page::of_text("keys and commands", &self.help()));
-            }
+            Action::Help => self.show_keys(Context::Prompt),
+            Action::Insert('?') if self.prompt.is_empty() && self.inserts() => self.show_keys(Context::Prompt),
             Action::ExternalEditor => {
                 let beside = self.transcript.last_words().to_owned();
                 return vec![Effect::Editor { text: self.prompt.text(), beside }];
@@ -419,11 +477,12 @@ impl Face {
             return vec![Effect::Type(call.clone(), text.replace("\r\n", "\r").replace('\n', "\r"))];
         }
         (self.escape_ms, self.leave_ms) = (None, None);
-        if let Some(picker) = &mut self.picker {
+        if let Some(picker) = self.picker.as_mut().filter(|_| self.help.is_none() && self.page.is_none()) {
             picker.pasted(text);
             return Vec::new();
         }
         if self.has_page() {
+            self.top_page().into_iter().for_each(|page| page.paste(text));
             return Vec::new();
         }
         match self.asked_mut().and_then(super::Asked::typing) {
@@ -682,7 +741,7 @@ impl Face {
 
     fn obey(&mut self, name: &str, words: &str) -> Vec<Effect> {
         match name {
-            "help" | "keys" => self.page = Some(Page::of_text("keys and commands", &self.help())),
+            "help" | "keys" => self.show_keys(Context::Prompt),
             "quit" | "exit" | "q" => return self.leave(),
             "todo" => {
                 let sketch = Sketch { columns: self.size.0, theme: &self.theme, folds: false, typed_into: None };
@@ -740,11 +799,25 @@ impl Face {
         vec![Effect::Copy(text)]
     }
 
-    fn help(&self) -> String {
-        let mut text = String::from("KEYS\n");
-        for (keys, does) in self.keys.page(Context::Prompt) {
-            text.push_str(&format!("  {keys:<32} {does}\n"));
-        }
+    /// Shows what keys do here, above whatever page there is.
+    fn show_keys(&mut self, context: Context) {
+        let keys: String =
+            self.keys.page(context).into_iter().map(|(keys, does)| format!("  {keys:<32} {does}\n")).collect();
+        let (title, text) = match context {
+            Context::Prompt | Context::Question => ("keys and commands", self.help(&keys)),
+            Context::List => ("keys in a list", format!("KEYS IN A LIST\n{keys}\n  Other keys narrow the list.\n")),
+            Context::Pager => (
+                "keys on a page",
+                format!(
+                    "KEYS ON A PAGE\n{keys}\n  / searches, n and N go from hit to hit, {{ and }} from part to part.\n"
+                ),
+            ),
+        };
+        self.help = Some(Page::of_text(title, &text));
+    }
+
+    fn help(&self, keys: &str) -> String {
+        let mut text = format!("KEYS\n{keys}");
         text.push_str("\n  @ files   / commands   ! a command of yours (!! kept from the model)   # a note to the instructions   ? this page\n\nCOMMANDS\n");
         for command in &self.commands {
             let name = format!("/{} {}", command.name, command.takes);

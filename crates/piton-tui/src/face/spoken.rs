@@ -38,7 +38,7 @@ impl Face {
         let mut rows = std::mem::take(&mut self.notes);
         rows.extend(self.transcript.commit(COLUMNS, &theme));
         let mut lines: Vec<String> = rows.iter().filter_map(heard).collect();
-        if let Some(page) = self.page.take() {
+        for page in [self.help.take(), self.page.take()].into_iter().flatten() {
             lines.extend(page.spoken());
         }
         if let Some(review) = self.review.take() {

@@ -4,6 +4,7 @@ mod golden;
 mod panel;
 mod presses;
 mod scrollback;
+mod table;
 
 use super::*;
 use crate::keys::Action;

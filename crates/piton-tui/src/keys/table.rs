@@ -18,11 +18,21 @@ impl Row {
         self.keys[context as usize].split_whitespace().filter_map(Chord::parse)
     }
 
+    /// Whether it is done here by a key of its own.
+    pub(super) fn is_of(&self, context: Context) -> bool {
+        !self.keys[context as usize].is_empty()
+    }
+
     /// The same as they are written.
     #[cfg(test)]
     pub(super) fn words(&self, context: Context) -> Vec<&'static str> {
         self.keys[context as usize].split_whitespace().collect()
     }
+}
+
+/// Whether an action is done here by a key of its own, unless `keys.toml` says otherwise.
+pub(super) fn is_of(action: Action, context: Context) -> bool {
+    ROWS.iter().any(|row| row.action == action && row.is_of(context))
 }
 
 macro_rules! actions {
@@ -45,7 +55,7 @@ macro_rules! actions {
 
 // Action, name, what it does; keys in the prompt, in a question, in a list, on a page.
 actions! {
-    Send "send" "Sends the prompt; a working agent reads it at its next step. In a list: selects the row"
+    Send "send" "Sends the prompt; a working agent reads it at its next step. In a list: selects the row; in a question of the model: gives the marked or the default answer; on a page: line down"
         ["Enter" "Enter" "Enter" "Enter"]
     FollowUp "follow-up" "Sends the prompt as a turn of its own, after the running one"
         ["Alt-Enter" "" "" ""]
@@ -63,13 +73,13 @@ actions! {
         ["Ctrl-Z" "Ctrl-Z" "Ctrl-Z" "Ctrl-Z"]
     CycleMode "cycle-mode" "Switches to the next permission mode: ask, accept edits, plan, auto"
         ["Shift-Tab" "Shift-Tab" "" ""]
-    Complete "complete" "Completes a name; in a question: adds a comment to the answer; in a list: next row"
+    Complete "complete" "Completes a name; in a question: says no, or answers, in your own words; in a list: next row"
         ["Tab" "Tab" "Tab" ""]
-    Details "details" "Shows the running call, or else the last one, in full; again: the transcript"
+    Details "details" "Shows the running call, or else the last one, in full; again: the transcript. In a list of sessions or work: shows the selected row; closes a page"
         ["Ctrl-O" "Ctrl-O" "Ctrl-O" "Ctrl-O"]
     Panel "panel" "Shows or hides todos, subagents and background commands"
-        ["Ctrl-T" "Ctrl-T" "Ctrl-T" "Ctrl-T"]
-    HistorySearch "history-search" "Searches the history; again: widens from this session to this folder to all"
+        ["Ctrl-T" "Ctrl-T" "Ctrl-T" ""]
+    HistorySearch "history-search" "Searches the history; again: widens from this session to this folder to all. In a list of sessions: those of this folder, or of all"
         ["Ctrl-R" "" "Ctrl-R" ""]
     ExternalEditor "external-editor" "Opens the prompt in your editor"
         ["Ctrl-G" "Ctrl-G" "" ""]
@@ -81,24 +91,24 @@ actions! {
         ["Ctrl-\\" "" "" ""]
     Redraw "redraw" "Redraws the screen"
         ["Ctrl-L" "Ctrl-L" "Ctrl-L" "Ctrl-L"]
-    Help "help" "Shows the keys; so does ? in an empty prompt"
+    Help "help" "Shows the keys, on a page those of pages; so does ? in an empty prompt"
         ["F1" "F1" "F1" "F1 ?"]
     Rename "rename" "Renames the selected session"
         ["" "" "F2 Ctrl-E" ""]
     Trash "trash" "Twice: moves the selected session to the trash, or stops the selected subagent or command"
         ["" "" "Ctrl-X" ""]
     Up "up" "Line up; in the first line of the prompt: previous prompt of the history"
-        ["Up Ctrl-P" "Up Ctrl-P" "Up Ctrl-P Ctrl-K" "Up k Ctrl-P"]
+        ["Up Ctrl-P" "" "Up Ctrl-P Ctrl-K" "Up k Ctrl-P"]
     Down "down" "Line down; in the last line of the prompt: next prompt of the history"
-        ["Down Ctrl-N" "Down Ctrl-N" "Down Ctrl-N Ctrl-J" "Down j Ctrl-N"]
-    PageUp "page-up" "Page up"
-        ["PageUp" "PageUp" "PageUp" "PageUp b Ctrl-B Ctrl-U"]
-    PageDown "page-down" "Page down"
-        ["PageDown" "PageDown" "PageDown" "PageDown Space f Ctrl-F Ctrl-D"]
+        ["Down Ctrl-N" "" "Down Ctrl-N Ctrl-J" "Down j Ctrl-N"]
+    PageUp "page-up" "Page up; in the prompt: of the transcript, where Piton has the whole screen"
+        ["PageUp" "" "PageUp" "PageUp b Ctrl-B Ctrl-U"]
+    PageDown "page-down" "Page down; in the prompt: of the transcript, where Piton has the whole screen"
+        ["PageDown" "" "PageDown" "PageDown Space f Ctrl-F Ctrl-D"]
     Left "left" "Character left"
-        ["Left" "Left" "Left" "Left h"]
+        ["Left" "" "Left" ""]
     Right "right" "Character right"
-        ["Right Ctrl-F" "Right" "Right Ctrl-F" "Right l"]
+        ["Right Ctrl-F" "" "Right Ctrl-F" ""]
     WordLeft "word-left" "Word left"
         ["Ctrl-Left Alt-Left Alt-B" "" "Ctrl-Left Alt-Left Alt-B" ""]
     WordRight "word-right" "Word right"
@@ -108,11 +118,11 @@ actions! {
     End "end" "End of the line"
         ["End Ctrl-E" "" "End" ""]
     BufferStart "buffer-start" "Beginning of the text"
-        ["Ctrl-Home Alt-<" "Home" "Ctrl-Home Alt-<" "Home g <"]
+        ["Ctrl-Home Alt-<" "" "Ctrl-Home Alt-<" "Home g <"]
     BufferEnd "buffer-end" "End of the text"
-        ["Ctrl-End Alt->" "End" "Ctrl-End Alt->" "End G >"]
+        ["Ctrl-End Alt->" "" "Ctrl-End Alt->" "End G >"]
     Backspace "backspace" "Deletes the character before the cursor"
-        ["Backspace Ctrl-H" "Backspace Ctrl-H" "Backspace Ctrl-H" "Backspace"]
+        ["Backspace Ctrl-H" "" "Backspace Ctrl-H" ""]
     Delete "delete" "Deletes the character under the cursor"
         ["Delete" "" "Delete Ctrl-D" ""]
     KillWord "kill-word" "Kills the word before the cursor"
@@ -143,8 +153,9 @@ const PAGE: &str = "\
 
 # Keys
 
-Any other key types its character or does nothing. In a question, `y`, `a`, `e` and `n` answer; on a page, `/` searches
-and `{` and `}` jump.
+Any other key types its character or does nothing. A question stands above the prompt: `y`, `a`, `e` and `n` answer it, and
+a key that has nothing in its column below is the prompt's. In a list, keys that edit a line edit what you type to narrow
+it, or the new name of a session. On a page, `/` searches and `{` and `}` jump; the search is edited with the keys of a list.
 
 To change keys, write `keys.toml` beside `config.toml`. Each line names an action and its keys, which replace the
 defaults; an empty list leaves the action without a key. Lines before the first heading apply wherever the action has a

@@ -24,6 +24,16 @@ pub(crate) fn events(keys: &str) -> Vec<KeyEvent> {
     events
 }
 
+/// The rows of the table that have a key here: names and actions.
+pub(crate) fn rows_of(context: Context) -> impl Iterator<Item = (&'static str, Action)> {
+    table::ROWS.iter().filter(move |row| row.is_of(context)).map(|row| (row.name, row.action))
+}
+
+/// What `keys.toml` calls a context.
+pub(crate) fn name_of(context: Context) -> &'static str {
+    context.name()
+}
+
 fn prompt_action(key: KeyEvent) -> Option<Action> {
     Keys::default().action(Context::Prompt, key)
 }

@@ -2,9 +2,9 @@
 
 use super::{Asked, Pressed, Typed, offer};
 use crate::blocks;
+use crate::keys::Action;
 use crate::text;
 use crate::theme::Theme;
-use crossterm::event::{KeyCode, KeyEvent};
 use piton_core::client::Answer;
 use piton_core::inquiry::InquiryQuestion;
 use piton_core::question::Decision;
@@ -61,12 +61,12 @@ impl Asked {
         is_another.then(|| self.answer(Decision::ApproveChanged(json!({ "plan": text }))))
     }
 
-    pub(super) fn press_inquiry(&mut self, key: KeyEvent) -> Pressed {
+    pub(super) fn press_inquiry(&mut self, action: Action) -> Pressed {
         let Some(Asking { question, .. }) = self.asking() else { return Pressed::Not };
         let (options, several) = (question.options.len(), question.several);
-        match key.code {
-            KeyCode::Tab => self.begin(Typed::Answer, ""),
-            KeyCode::Enter if !self.given.marked.is_empty() => {
+        match action {
+            Action::Complete => self.begin(Typed::Answer, ""),
+            Action::Send if !self.given.marked.is_empty() => {
                 let mut marked = std::mem::take(&mut self.given.marked);
                 marked.sort_unstable();
                 let words =
@@ -74,23 +74,23 @@ impl Asked {
                 let words = words.collect();
                 self.take(words)
             }
-            KeyCode::Enter => {
+            Action::Send => {
                 let default = question.default.clone();
                 // Where there is nothing to choose, it begins the answer.
                 if default.is_empty() { self.begin(Typed::Answer, "") } else { self.take(default) }
             }
-            KeyCode::Char('v') if self.is_about_a_plan() => {
+            Action::Insert('v') if self.is_about_a_plan() => {
                 self.was_viewed = true;
                 Pressed::Details
             }
-            KeyCode::Char('e') if self.is_about_a_plan() => Pressed::EditPlan,
+            Action::Insert('e') if self.is_about_a_plan() => Pressed::EditPlan,
             // What did not fit is looked at before it is approved.
-            KeyCode::Char('1'..='9') if self.is_about_a_plan() && self.is_cut.get() && !self.was_viewed => {
+            Action::Insert('1'..='9') if self.is_about_a_plan() && self.is_cut.get() && !self.was_viewed => {
                 self.was_viewed = true;
                 Pressed::Details
             }
-            KeyCode::Char('n') => self.take(Vec::new()),
-            KeyCode::Char(digit @ '1'..='9') => {
+            Action::Insert('n') => self.take(Vec::new()),
+            Action::Insert(digit @ '1'..='9') => {
                 let at = digit.to_digit(10).and_then(|number| usize::try_from(number).ok()).unwrap_or(1) - 1;
                 if at >= options {
                     return Pressed::Not;
