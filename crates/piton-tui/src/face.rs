@@ -65,6 +65,8 @@ pub enum Input {
     Facts(Facts),
     /// A line that stands in the transcript.
     Note(Note),
+    /// A line that stands in the place of the status line until the next key.
+    Hint(String),
     /// A text that gets the whole screen.
     Page {
         /// What it is.
@@ -238,7 +240,7 @@ pub enum Effect {
     TryTheme(Option<String>),
     /// Stop this subagent, by its session, or this command in the background, by its call.
     StopWork(String),
-    /// Put this on the clipboard.
+    /// Put this on the clipboard, and say what came of it by [`Input::Hint`]. The terminal is asked to already.
     Copy(String),
     /// Tell what was changed between these states.
     Review(Source),
@@ -489,6 +491,7 @@ impl Face {
             Input::Interrupted => self.transcript.interrupt(),
             Input::Facts(facts) => self.introduce(facts),
             Input::Note(note) => self.note(&note),
+            Input::Hint(hint) => self.hint = Some(hint),
             page @ (Input::Page { .. }
             | Input::Review(..)
             | Input::ReviewAgain(..)

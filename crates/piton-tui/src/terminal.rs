@@ -366,10 +366,10 @@ impl Screen {
         }
         for effect in self.face.take(input, now_ms) {
             match effect {
-                Effect::Copy(_) if IS_PLAIN.load(Ordering::SeqCst) => {}
                 Effect::Copy(text) => {
-                    let coded = base64::engine::general_purpose::STANDARD.encode(text);
-                    self.write(&format!("\x1b]52;c;{coded}\x07"));
+                    self.copy(&text);
+                    // A terminal does not say whether it took it: a program of the desktop does.
+                    act(Effect::Copy(text));
                 }
                 Effect::Redraw | Effect::Full(_) | Effect::Scroll(_) if self.linear.is_some() => {}
                 Effect::Full(wanted) => self.use_screen(wanted.unwrap_or(!self.full.is_shown())),
@@ -383,6 +383,14 @@ impl Screen {
                 }
                 effect => act(effect),
             }
+        }
+    }
+
+    /// Asks the terminal to put this on the clipboard (OSC 52).
+    fn copy(&mut self, text: &str) {
+        if !IS_PLAIN.load(Ordering::SeqCst) {
+            let coded = base64::engine::general_purpose::STANDARD.encode(text);
+            self.write(&format!("\x1b]52;c;{coded}\x07"));
         }
     }
 

@@ -1,12 +1,15 @@
-//! What is on the clipboard: a picture or text, by the program of this desktop.
+//! The clipboard, by the programs of this desktop: a picture or text comes from it, and text is put there.
 
 use super::{Chat, Done};
+use crate::out::view;
 use crate::surroundings::Surroundings;
-use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
+use piton_tools::spawn::{Confinement, Env, Group, Keep, Spawn, Streams};
 use piton_tui::face::Input;
 use piton_tui::prompt::Picture;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
 
 /// How long the program may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -47,7 +50,46 @@ const PROGRAMS: [Program; 4] = [
     Program { name: "pbpaste", variable: None, picture: "false", text: "pbpaste" },
 ];
 
+/// What became of text that was to be put there.
+pub(super) enum Copied {
+    /// This program took it.
+    By(&'static str),
+    /// This program did not.
+    Failed(&'static str),
+    /// No program is there that does it.
+    Unwritable,
+}
+
+/// The programs that put their input on the clipboard: each with its arguments, and the variable that is set where it can be used.
+const WRITERS: [(&[&str], Option<&str>); 3] = [
+    (&["wl-copy"], Some("WAYLAND_DISPLAY")),
+    (&["xclip", "-selection", "clipboard"], Some("DISPLAY")),
+    (&["pbcopy"], None),
+];
+
 impl Chat<'_> {
+    /// Puts text on the clipboard. The terminal was asked to already; whether it did, it does not say.
+    pub(super) fn copy(&mut self, text: String) {
+        let around = self.around.clone();
+        self.asked.push(Box::pin(async move { Done::Copied(text.lines().count(), write(&text, &around).await) }));
+    }
+
+    pub(super) fn copied(&self, lines: usize, copied: &Copied) {
+        let lines = view::plural(lines as u64, "line");
+        // A terminal that understands no sequences was not asked.
+        let is_asked = self.around.machine.var("TERM") != Some("dumb");
+        let asked = format!("your terminal was asked to copy {lines} (OSC 52), which not every terminal does");
+        self.terminal.tell(Input::Hint(match copied {
+            Copied::By(name) => format!("{lines} copied, by {name}"),
+            Copied::Failed(name) if is_asked => format!("{name} failed; {asked}"),
+            Copied::Failed(name) => format!("nothing is copied: {name} failed"),
+            Copied::Unwritable if is_asked => asked,
+            Copied::Unwritable => {
+                "nothing is copied: this terminal cannot (TERM=dumb), and wl-copy, xclip and pbcopy cannot be used".to_owned()
+            }
+        }));
+    }
+
     /// Asks for what is on the clipboard. The face goes on meanwhile.
     pub(super) fn paste(&mut self) {
         let around = self.around.clone();
@@ -67,11 +109,38 @@ impl Chat<'_> {
     }
 }
 
-async fn read(around: &Surroundings) -> Option<Clip> {
-    let is_usable = |program: &&Program| {
-        program.variable.is_none_or(|name| around.machine.var(name).is_some())
-            && around.machine.find_program(program.name).is_some()
+/// Whether a program is there, and the desktop that it is for.
+fn is_usable(around: &Surroundings, name: &str, variable: Option<&str>) -> bool {
+    variable.is_none_or(|name| around.machine.var(name).is_some()) && around.machine.find_program(name).is_some()
+}
+
+async fn write(text: &str, around: &Surroundings) -> Copied {
+    let Some((argv, _)) = WRITERS.iter().find(|(argv, variable)| is_usable(around, argv[0], *variable)) else {
+        return Copied::Unwritable;
     };
+    let env = Env::new(around.machine.vars.clone());
+    // It stays in the background for as long as it has the clipboard: it has a group of its own, and is not ended with us.
+    let streams = Streams { stdin: Stdio::piped(), stdout: Stdio::null(), stderr: Stdio::null() };
+    let started = Spawn::new(argv.iter().copied(), &env, "/", Confinement::User).start_async(Group::Own, streams);
+    let Ok(mut child) = started else { return Copied::Failed(argv[0]) };
+    let taken = async {
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(text.as_bytes()).await?;
+        }
+        child.wait().await
+    };
+    match tokio::time::timeout(PATIENCE, taken).await {
+        Ok(Ok(status)) if status.success() => Copied::By(argv[0]),
+        Ok(_) => Copied::Failed(argv[0]),
+        Err(_) => {
+            let _ = child.start_kill();
+            Copied::Failed(argv[0])
+        }
+    }
+}
+
+async fn read(around: &Surroundings) -> Option<Clip> {
+    let is_usable = |program: &&Program| is_usable(around, program.name, program.variable);
     let Some(program) = PROGRAMS.iter().find(is_usable) else { return Some(Clip::Unreadable) };
     let file = tempfile::Builder::new().prefix("piton-clipboard-").tempfile_in(&around.temp_dir).ok()?;
     let env = Env::new(around.machine.vars.clone());

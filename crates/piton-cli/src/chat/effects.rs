@@ -44,6 +44,7 @@ impl Chat<'_> {
             Effect::StopWork(name) => self.stop_work(&name).await,
             Effect::LookUp(line) => self.look_up(line),
             Effect::Paste => self.paste(),
+            Effect::Copy(text) => self.copy(text),
             Effect::Review(source) => self.review_again(source).await,
             Effect::TakeBackHunk(source, hunk) => self.take_back_hunk(source, hunk).await,
             Effect::Remember(entry) => self.remember(entry),
@@ -63,7 +64,7 @@ impl Chat<'_> {
             },
             Effect::HandOver => self.hand_over(),
             // These are the terminal's.
-            Effect::Copy(_) | Effect::Redraw | Effect::Full(_) | Effect::Scroll(_) => {}
+            Effect::Redraw | Effect::Full(_) | Effect::Scroll(_) => {}
         }
     }
 

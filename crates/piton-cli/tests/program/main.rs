@@ -11,6 +11,7 @@ mod bad_input;
 mod branches;
 mod catalogue;
 mod chat;
+mod clipboard;
 mod clouds;
 mod commands;
 mod compact;

@@ -792,10 +792,6 @@ impl Face {
             self.hint = Some("there is nothing to copy yet".to_owned());
             return Vec::new();
         };
-        self.hint = Some(format!(
-            "{} copied, where the terminal allows it",
-            blocks::plural(text.lines().count() as u64, "line")
-        ));
         vec![Effect::Copy(text)]
     }
 
