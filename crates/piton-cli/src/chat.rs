@@ -30,7 +30,7 @@ mod status;
 mod theme;
 mod trust;
 
-use crate::chat::clipboard::{Clip, Copied};
+use crate::chat::clipboard::{Clip, Copied, Seen};
 use crate::chat::looks::Looks;
 use crate::chat::queue::Queue;
 use crate::chat::session::Open;
@@ -89,6 +89,8 @@ enum Done {
     Counted(Vec<Turn>),
     /// What is on the clipboard was asked for.
     Pasted(Option<Clip>),
+    /// Which of the files that were pasted are pictures: each with its text, and why it cannot be shown, if it cannot.
+    Dropped(Vec<(String, Seen)>),
     /// So many lines were to be put there.
     Copied(usize, Copied),
     /// How a line may go on; nothing: another line was asked about since.
@@ -385,6 +387,7 @@ impl Chat<'_> {
             }
             Done::Counted(turns) => return self.terminal.tell(Input::RewindAgain(turns)),
             Done::Pasted(clip) => return self.pasted(clip),
+            Done::Dropped(seen) => return self.dropped(seen),
             Done::Copied(lines, copied) => return self.copied(lines, &copied),
             Done::Offered(offered) => return self.offered(offered),
             Done::HandedOver(successor) => return self.handed_over(successor),

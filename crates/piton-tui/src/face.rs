@@ -18,6 +18,7 @@ mod tests;
 pub use crate::face::agents::AgentNow;
 
 use crate::commands::Command;
+use crate::dropped::Dropped;
 use crate::face::offer::AtWorkspace;
 use crate::history::{Entry, History, Scope};
 use crate::keys::{Keys, Style};
@@ -92,6 +93,8 @@ pub enum Input {
     Pasted(String),
     /// A picture from there.
     Picture(Picture),
+    /// This text, which was pasted, names a picture.
+    Dropped(String, Picture),
     /// Other colours: they were chosen, or the person's file was changed.
     Theme(Box<Theme>),
     /// The colours that suit the terminal's background, no more of them than it has.
@@ -225,6 +228,8 @@ pub enum Effect {
     EditPlan(Subject, String),
     /// Put in what is on the clipboard.
     Paste,
+    /// Say by [`Input::Dropped`] which of these, which were pasted, are pictures.
+    Dropped(Vec<Dropped>),
     /// Take so many turns back.
     Rewind {
         /// How many.
@@ -501,6 +506,7 @@ impl Face {
             | Input::TrustAgain(_)) => self.take_page(page),
             Input::Pasted(text) => return self.paste(&text),
             Input::Picture(picture) => self.prompt.attach(picture),
+            Input::Dropped(text, picture) => self.prompt.attach_for(&text, picture),
             Input::Theme(theme) => (self.theme, self.follows) = (*theme, None),
             Input::AutoTheme(level) => {
                 self.follows = Some(level);

@@ -13,6 +13,7 @@ pub mod ansi;
 mod blocks;
 pub mod commands;
 pub mod diff;
+pub mod dropped;
 pub mod face;
 pub mod files;
 pub mod full;

@@ -200,6 +200,23 @@ impl Prompt {
         self.put(&Fragment::chip(label, Chip::Picture(self.pictures, picture)));
     }
 
+    /// Puts a picture in the place of this text, where it stands last; nothing where it does not stand there any more. The
+    /// cursor stays where it is in the text.
+    pub fn attach_for(&mut self, text: &str, picture: Picture) {
+        let Some(at) = self.shown().rfind(text).filter(|_| !text.is_empty()) else { return };
+        let (end, cursor) = (at + text.len(), self.cursor);
+        self.pictures += 1;
+        let chip = Fragment::chip(format!("[Picture {}]", self.pictures), Chip::Picture(self.pictures, picture));
+        let len = chip.len();
+        self.last = Last::Other;
+        self.edit(at..end, &chip, Kind::Single);
+        self.cursor = self.text.snapped(match cursor {
+            cursor if cursor <= at => cursor,
+            cursor => at + len + cursor.saturating_sub(end),
+        });
+        self.settle();
+    }
+
     /// Puts text at the cursor, as it is.
     pub fn insert_str(&mut self, text: &str) {
         self.last = Last::Other;

@@ -1,12 +1,17 @@
-//! The clipboard, by the programs of this desktop: a picture or text comes from it, and text is put there.
+//! The clipboard, by the programs of this desktop: a picture, files or text come from it, and text is put there. And pictures
+//! whose path was pasted, as terminals do with what is dropped onto them.
 
 use super::{Chat, Done};
 use crate::out::view;
 use crate::surroundings::Surroundings;
+use piton_core::limits::IMAGE_BYTES;
+use piton_tools::read::{image_type, picture_fault};
+use piton_tools::regular;
 use piton_tools::spawn::{Confinement, Env, Group, Keep, Spawn, Streams};
+use piton_tui::dropped::{self, Dropped};
 use piton_tui::face::Input;
 use piton_tui::prompt::Picture;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -20,6 +25,8 @@ const MOST_BYTES: u64 = 16 << 20;
 pub(super) enum Clip {
     Text(String),
     Picture(Picture),
+    /// Files that were copied in a file manager.
+    Files(Vec<PathBuf>),
     /// No program is there that reads it.
     Unreadable,
 }
@@ -30,7 +37,15 @@ struct Program {
     /// Set where it can be used.
     variable: Option<&'static str>,
     picture: &'static str,
+    files: &'static str,
     text: &'static str,
+}
+
+/// A file that a pasted text names.
+pub(super) enum Seen {
+    Picture(Picture),
+    /// It is one that models do not take.
+    Faulty(&'static str),
 }
 
 const PROGRAMS: [Program; 4] = [
@@ -38,16 +53,18 @@ const PROGRAMS: [Program; 4] = [
         name: "wl-paste",
         variable: Some("WAYLAND_DISPLAY"),
         picture: "wl-paste --type image/png",
+        files: "wl-paste --no-newline --type text/uri-list",
         text: "wl-paste --no-newline --type text",
     },
     Program {
         name: "xclip",
         variable: Some("DISPLAY"),
         picture: "xclip -selection clipboard -target image/png -out",
+        files: "xclip -selection clipboard -target text/uri-list -out",
         text: "xclip -selection clipboard -out",
     },
-    Program { name: "pngpaste", variable: None, picture: "pngpaste -", text: "pbpaste" },
-    Program { name: "pbpaste", variable: None, picture: "false", text: "pbpaste" },
+    Program { name: "pngpaste", variable: None, picture: "pngpaste -", files: "false", text: "pbpaste" },
+    Program { name: "pbpaste", variable: None, picture: "false", files: "false", text: "pbpaste" },
 ];
 
 /// What became of text that was to be put there.
@@ -85,9 +102,25 @@ impl Chat<'_> {
             Copied::Failed(name) => format!("nothing is copied: {name} failed"),
             Copied::Unwritable if is_asked => asked,
             Copied::Unwritable => {
-                "nothing is copied: this terminal cannot (TERM=dumb), and wl-copy, xclip and pbcopy cannot be used".to_owned()
+                "nothing is copied: this terminal cannot (TERM=dumb), and wl-copy, xclip and pbcopy cannot be used"
+                    .to_owned()
             }
         }));
+    }
+
+    /// Looks which of the files that were pasted are pictures.
+    pub(super) fn look_at(&mut self, files: Vec<Dropped>) {
+        let looks = tokio::task::spawn_blocking(move || seen(files));
+        self.asked.push(Box::pin(async move { Done::Dropped(looks.await.unwrap_or_default()) }));
+    }
+
+    pub(super) fn dropped(&self, seen: Vec<(String, Seen)>) {
+        for (text, seen) in seen {
+            match seen {
+                Seen::Picture(picture) => self.terminal.tell(Input::Dropped(text, picture)),
+                Seen::Faulty(why) => self.note(format!("{} stays a path: {why}", view::clean(&text))),
+            }
+        }
     }
 
     /// Asks for what is on the clipboard. The face goes on meanwhile.
@@ -100,6 +133,11 @@ impl Chat<'_> {
         match clip {
             Some(Clip::Text(text)) => self.terminal.tell(Input::Pasted(text)),
             Some(Clip::Picture(picture)) => self.terminal.tell(Input::Picture(picture)),
+            // Those that are pictures become some, as if they had been dropped here.
+            Some(Clip::Files(files)) => {
+                let words: Vec<String> = files.iter().map(|path| dropped::word_of(path)).collect();
+                self.terminal.tell(Input::Pasted(words.join(" ") + " "));
+            }
             Some(Clip::Unreadable) => self.note(
                 "no program here reads the clipboard (wl-paste, xclip, pbpaste); your terminal's own paste takes text, and \
                  @picture.png a file",
@@ -107,6 +145,34 @@ impl Chat<'_> {
             None => self.note("there is nothing on the clipboard"),
         }
     }
+}
+
+/// Which of these are pictures. What stands within a name that is one is none for itself.
+fn seen(files: Vec<Dropped>) -> Vec<(String, Seen)> {
+    let mut seen: Vec<(String, Seen)> = Vec::new();
+    for Dropped { text, path } in files {
+        let is_within = |(whole, _): &(String, Seen)| whole.len() > text.len() && whole.contains(&text);
+        if seen.iter().any(is_within) {
+            continue;
+        }
+        seen.extend(looked_at(&path).map(|found| (text, found)));
+    }
+    seen
+}
+
+/// The picture at this path, if there is one.
+fn looked_at(path: &Path) -> Option<Seen> {
+    let most = usize::try_from(IMAGE_BYTES).unwrap_or(usize::MAX);
+    let file = regular::beginning(path, most).ok()?;
+    let media_type = image_type(&file.bytes)?;
+    if !file.is_whole() {
+        return Some(Seen::Faulty("it is larger than the 3.75 MB that models take"));
+    }
+    if let Some(fault) = picture_fault(media_type, &file.bytes) {
+        return Some(Seen::Faulty(fault));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Some(Seen::Picture(Picture { name, media_type: media_type.to_owned(), bytes: file.bytes }))
 }
 
 /// Whether a program is there, and the desktop that it is for.
@@ -148,6 +214,11 @@ async fn read(around: &Surroundings) -> Option<Clip> {
         && let Some(picture) = picture(file.path())
     {
         return Some(Clip::Picture(picture));
+    }
+    if printed_to(file.path(), program.files, &env).await
+        && let Some(files) = bytes(file.path()).and_then(|list| dropped::of_uris(&String::from_utf8_lossy(&list)))
+    {
+        return Some(Clip::Files(files));
     }
     if !printed_to(file.path(), program.text, &env).await {
         return None;

@@ -45,6 +45,7 @@ impl Chat<'_> {
             Effect::LookUp(line) => self.look_up(line),
             Effect::Paste => self.paste(),
             Effect::Copy(text) => self.copy(text),
+            Effect::Dropped(files) => self.look_at(files),
             Effect::Review(source) => self.review_again(source).await,
             Effect::TakeBackHunk(source, hunk) => self.take_back_hunk(source, hunk).await,
             Effect::Remember(entry) => self.remember(entry),

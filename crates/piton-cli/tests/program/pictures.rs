@@ -4,13 +4,14 @@ use crate::stage::{Ran, Stage};
 use serde_json::{Value, json};
 
 /// A picture of one pixel.
-const PIXEL: [u8; 70] = [
+pub(crate) const PIXEL: [u8; 70] = [
     137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 1, 0, 0, 0, 1, 8, 6, 0, 0, 0, 31, 21, 196,
     137, 0, 0, 0, 13, 73, 68, 65, 84, 120, 218, 99, 100, 248, 207, 80, 15, 0, 3, 134, 1, 128, 90, 52, 125, 107, 0, 0,
     0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
 ];
 /// The same as it is sent.
-const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+pub(crate) const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 fn stage(protocol: &'static str, more: &str) -> Stage {
     let call = json!({"tools": [{"name": "read", "args": {"path": "p.png"}}]});

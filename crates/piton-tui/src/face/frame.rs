@@ -326,7 +326,13 @@ impl Input {
     pub fn is_of_person(&self) -> bool {
         matches!(
             self,
-            Self::Key(_) | Self::Paste(_) | Self::Pasted(_) | Self::Picture(_) | Self::Resize(..) | Self::Edited(_)
+            Self::Key(_)
+                | Self::Paste(_)
+                | Self::Pasted(_)
+                | Self::Picture(_)
+                | Self::Dropped(..)
+                | Self::Resize(..)
+                | Self::Edited(_)
         )
     }
 }

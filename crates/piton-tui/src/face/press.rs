@@ -3,6 +3,7 @@
 use super::{Deed, Effect, Face, Menu};
 use crate::blocks::{self, Sketch};
 use crate::commands;
+use crate::dropped;
 use crate::history::{Entry, Scope};
 use crate::keys::{Action, Context};
 use crate::page::Page;
@@ -490,6 +491,9 @@ impl Face {
             None => {
                 let paste = self.prompt.paste(text);
                 paste.into_iter().for_each(|paste| self.history.pasted(paste));
+                // The path stands there at once; a picture takes its place when it is known to be one.
+                let files = dropped::files(text);
+                return if files.is_empty() { Vec::new() } else { vec![Effect::Dropped(files)] };
             }
         }
         Vec::new()

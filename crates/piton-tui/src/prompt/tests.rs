@@ -490,3 +490,19 @@ fn a_key_costs_what_is_on_the_screen_and_not_what_is_in_the_text() {
         }
     }
 }
+
+#[test]
+fn a_picture_takes_the_place_of_the_path_that_was_pasted() {
+    let mut prompt = prompt("see |");
+    prompt.paste("/a/b.png ");
+    prompt.insert_str("and");
+    prompt.attach_for("/a/b.png", picture("b.png"));
+    assert_eq!(seen(&prompt), "see [Picture 1] and|", "who has typed on goes on there");
+    prompt.attach_for("/a/b.png", picture("b.png"));
+    assert_eq!(seen(&prompt), "see [Picture 1] and|", "the path is not there any more");
+    press(&mut prompt, "<Ctrl-/>");
+    assert_eq!(prompt.shown(), "see /a/b.png and", "who wants the path has it back");
+    press(&mut prompt, "<Alt-/>");
+    let sent = prompt.take();
+    assert_eq!((sent.text.as_str(), sent.pictures), ("see [Picture 1] and", vec![picture("b.png")]));
+}

@@ -187,3 +187,22 @@ fn subagents_in_the_background_stand_in_the_tail_while_they_work() {
     assert!(!seat.screen().contains("agents"), "{}", seat.screen());
     assert!(!seat.face.moves());
 }
+
+#[test]
+fn a_path_that_is_pasted_into_the_prompt_is_looked_at_and_stands_there_meanwhile() {
+    let mut seat = Seat::new(80, 24);
+    let effects = seat.tell(Input::Paste("'/a/b c.png' ".to_owned()));
+    let [Effect::Dropped(files)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!((files.len(), files[0].path.as_path()), (1, std::path::Path::new("/a/b c.png")));
+    assert!(seat.screen().contains("› '/a/b c.png'"), "{}", seat.screen());
+    let picture = Picture { name: "b c.png".to_owned(), media_type: "image/png".to_owned(), bytes: vec![1] };
+    seat.tell(Input::Dropped(files[0].text.clone(), picture));
+    assert!(seat.screen().contains("› [Picture 1]"), "{}", seat.screen());
+    assert_eq!(seat.tell(Input::Paste("words".to_owned())), []);
+    // Words to a question name no pictures.
+    seat.tell(Input::Heard(Box::new(wanted("rm"))));
+    seat.waits(0);
+    seat.waits(2_000);
+    seat.key(KeyCode::Tab);
+    assert_eq!(seat.tell(Input::Paste("/a.png".to_owned())), []);
+}
