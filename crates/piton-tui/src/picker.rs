@@ -218,22 +218,25 @@ impl Picker {
         text::width(&blocks::one_line(&self.title)) + 2 + text::width(&blocks::one_line(before))
     }
 
-    pub(crate) fn rows(&self, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    /// Its rows, so many at most, and never fewer than what is typed and what is chosen.
+    pub(crate) fn rows(&self, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
         let title = vec![
             Span::styled(blocks::one_line(&self.title), theme.strong),
             Span::styled(format!("  {}", blocks::one_line(self.filter())), theme.accent),
             Span::styled(self.keys(), theme.dim),
         ];
         let mut rows = vec![text::fit(&Line::from(title), columns)];
-        let first = self.chosen.saturating_sub(ROWS - 1);
-        for (number, index) in self.hits.iter().enumerate().skip(first).take(ROWS) {
+        // The title, and how many more there are, stand around them.
+        let high = ROWS.min(most.saturating_sub(2)).max(1);
+        let first = self.chosen.saturating_sub(high - 1);
+        for (number, index) in self.hits.iter().enumerate().skip(first).take(high) {
             let Some(item) = self.items.get(*index) else { continue };
             rows.push(row(item, number == self.chosen, columns, theme));
         }
-        let hidden = self.hits.len().saturating_sub(first + ROWS);
+        let hidden = self.hits.len().saturating_sub(first + high);
         if self.hits.is_empty() {
             rows.push(Line::from(Span::styled("  nothing matches", theme.dim)));
-        } else if hidden > 0 {
+        } else if hidden > 0 && most > 2 {
             rows.push(Line::from(Span::styled(format!("  … {hidden} more"), theme.dim)));
         }
         rows

@@ -107,8 +107,6 @@ fn a_picture_that_is_dropped_onto_the_terminal_is_sent_as_one_and_other_paths_st
     person.type_keys(&pasted(&format!(" {folder}/text.png")));
     person.type_keys(&pasted(&format!(" {folder}/cut.png")));
     wait_for(&person, "stays a path: it is damaged or cut off");
-    let screen = shown(&person);
-    assert!(screen.contains("text.png") && !screen.contains("a.png") && !screen.contains("b c.png"), "{screen}");
     person.type_keys("\r");
     wait_for(&person, "Four pixels.");
     let said = serde_json::to_string(&stage.last_messages()).unwrap();

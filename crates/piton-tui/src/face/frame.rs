@@ -17,6 +17,8 @@ use ratatui_core::text::{Line, Span};
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// What is shown in the place of the spinner where nothing shall move.
 const STILL: char = '…';
+/// Messages that wait, each in a row; how many more wait stands in the last.
+const MOST_QUEUED: usize = 5;
 /// Cells of the picture of how full the context is.
 const CELLS: u64 = 6;
 
@@ -112,37 +114,75 @@ impl Face {
         if self.is_still { STILL } else { SPINNER[self.spins % SPINNER.len()] }
     }
 
-    /// Everything below what streams: what waits, a question, the prompt, the status; and the cursor in it.
+    /// Everything below what streams: what waits, a question, the prompt, the status; and the cursor in it. All of it, with a row of what
+    /// streams, has two thirds of the screen; only a question may have more, which must be seen whole.
     fn foot(&self) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
         let (columns, screen) = self.size;
-        let theme = &self.theme;
+        let most = screen * 2 / 3;
+        let (below, cursor) = self.entry(most);
+        let mut asked = (Vec::new(), None);
+        if let Some(question) = self.asked() {
+            let room = screen.saturating_sub(below.len()).max(4);
+            let input = self.transcript.input_of(&question.wanted().subject);
+            asked = question.rows(columns, room, &self.theme, self.questions.len() - 1, input);
+        }
+        let (question, in_question) = asked;
+        let mut rows = self.beside(most.saturating_sub(below.len() + question.len() + 1));
+        let in_question = in_question.map(|(row, column)| (rows.len() + row, column));
+        rows.extend(question);
+        let cursor = cursor.map(|(row, column)| (rows.len() + row, column));
+        rows.extend(below);
+        // In a list, what is typed is the list's.
+        (rows, if self.picker.is_some() { cursor } else { in_question.or(cursor) })
+    }
+
+    /// What is worked on beside the conversation, and what waits: so many rows at most, and rather what waits.
+    fn beside(&self, most: usize) -> Vec<Line<'static>> {
+        let queue = self.queue(most.min(MOST_QUEUED));
+        let agents = self.shortened(self.agent_rows(), most - queue.len());
         let mut rows = Vec::new();
         if self.shows_panel {
-            let sketch = Sketch { columns, theme, folds: true, typed_into: None };
-            rows.extend(sketch.todos(&self.todos));
+            let sketch = Sketch { columns: self.size.0, theme: &self.theme, folds: true, typed_into: None };
+            rows = self.shortened(sketch.todos(&self.todos), most - queue.len() - agents.len());
         }
-        rows.extend(self.agent_rows());
-        rows.extend(self.queue());
-        let mut cursor = None;
-        if let Some(asked) = self.asked() {
-            // The rule, a row of the prompt and the status stand below it.
-            let most = screen.saturating_sub(rows.len() + 3).max(4);
-            let input = self.transcript.input_of(&asked.wanted().subject);
-            let (lines, at) = asked.rows(columns, most, theme, self.questions.len() - 1, input);
-            cursor = at.map(|(row, column)| (rows.len() + row, column));
-            rows.extend(lines);
+        rows.extend(agents);
+        rows.extend(queue);
+        rows
+    }
+
+    /// The first of these rows, and how many more there are.
+    fn shortened(&self, mut rows: Vec<Line<'static>>, most: usize) -> Vec<Line<'static>> {
+        if rows.len() > most {
+            let more = rows.len() - most.saturating_sub(1);
+            rows.truncate(most.saturating_sub(1));
+            let words = format!("  … {}", blocks::plural(more as u64, "more row"));
+            rows.extend((most > 0).then(|| Line::styled(words, self.theme.dim)));
         }
+        rows
+    }
+
+    /// Where something is typed, with what is offered for it, and the status below: so many rows at most, where there are five.
+    fn entry(&self, most: usize) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
+        let (columns, screen) = self.size;
+        let theme = &self.theme;
+        let mut status = self.status();
+        status.truncate(most.saturating_sub(4).max(1));
+        // A row of what streams stands above it.
+        let room = most.saturating_sub(status.len() + 1);
         if let Some(picker) = &self.picker {
-            cursor = Some((rows.len(), picker.cursor()));
-            rows.extend(picker.rows(columns, theme));
-            rows.extend(self.status());
-            return (rows, cursor);
+            let mut rows = picker.rows(columns, room, theme);
+            rows.extend(status);
+            return (rows, Some((0, picker.cursor())));
         }
-        rows.push(Line::styled("─".repeat(columns), theme.dim));
-        let most = (screen / 3).max(1);
-        let window = self.prompt.window(columns.saturating_sub(2).max(1), most, theme);
+        let mut rows = Vec::new();
+        // On the smallest screens something else is wanted more than a rule.
+        if room > 1 {
+            rows.push(Line::styled("─".repeat(columns), theme.dim));
+        }
+        let high = (screen / 3).min(room.saturating_sub(rows.len())).max(1);
+        let window = self.prompt.window(columns.saturating_sub(2).max(1), high, theme);
         let (row, column) = window.cursor;
-        cursor = cursor.or(Some((rows.len() + row, column + 2)));
+        let cursor = (rows.len() + row, column + 2);
         let first = if self.is_shell() { "! " } else { "› " };
         for (number, line) in window.lines.into_iter().enumerate() {
             let sign = if number == 0 { first } else { "  " };
@@ -150,15 +190,17 @@ impl Face {
             spans.extend(line.spans);
             rows.push(Line::from(spans));
         }
-        for (number, item) in self.menu.items.iter().enumerate() {
+        let offered = room.saturating_sub(rows.len());
+        let from = (self.menu.chosen + 1).saturating_sub(offered);
+        for (number, item) in self.menu.items.iter().enumerate().skip(from).take(offered) {
             rows.push(picker::row(item, number == self.menu.chosen, columns, theme));
         }
-        rows.extend(self.status());
-        (rows, cursor)
+        rows.extend(status);
+        (rows, Some(cursor))
     }
 
-    /// What waits, in the order in which the model will read it, each with when.
-    fn queue(&self) -> Vec<Line<'static>> {
+    /// What waits, in the order in which the model will read it, each with when; so many rows at most.
+    fn queue(&self, most: usize) -> Vec<Line<'static>> {
         let waiting = self.transcript.waiting();
         let mut turns = 0;
         let row = |block: &&Block| {
@@ -174,8 +216,17 @@ impl Face {
             Line::styled(format!("  ↳ {when}: {}", blocks::first_line(text)), self.theme.dim)
         };
         let mut rows: Vec<Line<'static>> = waiting.iter().map(row).collect();
+        let is_cut = rows.len() > most;
+        if is_cut {
+            rows.truncate(most.saturating_sub(1));
+            let more = waiting.len() - rows.len();
+            let words =
+                if rows.is_empty() { format!("  ↳ {more} wait") } else { format!("  ↳ and {more} more wait") };
+            rows.extend((most > 0).then(|| Line::styled(words, self.theme.dim)));
+        }
         if let Some(last) = rows.last_mut() {
-            let back = format!("   {} takes it back", self.keys.name_of(Action::TakeBack));
+            let it = if is_cut { "the last" } else { "it" };
+            let back = format!("   {} takes {it} back", self.keys.name_of(Action::TakeBack));
             let room = self.size.0.saturating_sub(text::width(&back));
             *last = text::fit(last, room);
             last.spans.push(Span::styled(back, self.theme.dim));

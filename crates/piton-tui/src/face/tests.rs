@@ -1,6 +1,7 @@
 //! The face without a terminal: what keys come to, and what stands on the screen.
 
 mod golden;
+mod height;
 mod panel;
 mod presses;
 mod scrollback;

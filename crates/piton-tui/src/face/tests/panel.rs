@@ -10,7 +10,7 @@ use piton_core::model::Delta;
 use serde_json::json;
 
 /// Two subagents at work: one in the background, and one that a call waits for; and a command in the background.
-fn at_work() -> Seat {
+pub(super) fn at_work() -> Seat {
     let mut told = work();
     let task = json!({"description": "count the files", "prompt": "…", "subagent_type": "general"});
     called(&mut told, 3, &[("task", task.clone()), ("task", task), ("bash", json!({"command": "make watch"}))]);
