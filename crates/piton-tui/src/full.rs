@@ -27,6 +27,8 @@ pub struct Full {
     drawn: Vec<Line<'static>>,
     /// Where the cursor was put, if it was.
     cursor: Option<Option<(usize, usize)>>,
+    /// Whether frames are wrapped so that the terminal shows them at once.
+    pub syncs: bool,
     /// Where names of files in the text lead.
     pub links: Links,
 }
@@ -37,7 +39,7 @@ impl Full {
         let (columns, rows) = (columns.max(1), rows.max(1));
         let (kept, unwritten, drawn) = (VecDeque::new(), Vec::new(), Vec::new());
         let links = Links::default();
-        Self { columns, rows, kept, unwritten, is_shown: false, back: 0, drawn, cursor: None, links }
+        Self { columns, rows, kept, unwritten, is_shown: false, back: 0, drawn, cursor: None, syncs: false, links }
     }
 
     /// Whether it is on the screen.
@@ -120,7 +122,8 @@ impl Full {
             None => out.push_str("\x1b[?25l"),
         }
         match is_changed {
-            true => format!("{}\x1b[?25l{out}{}", ansi::SYNC.0, ansi::SYNC.1),
+            true if self.syncs => format!("{}\x1b[?25l{out}{}", ansi::SYNC.0, ansi::SYNC.1),
+            true => format!("\x1b[?25l{out}"),
             false => out,
         }
     }
@@ -197,6 +200,10 @@ mod tests {
         let bytes = full.draw(frame(&[], &["> x", "status"]));
         assert!(bytes.contains("> x") && !bytes.contains("status") && !bytes.contains('b'), "{bytes:?}");
         assert_eq!(full.draw(frame(&[], &["> x", "status"])), "", "no byte where nothing is different");
+        assert!(!bytes.contains("\x1b[?2026"), "the terminal has not said that it knows that: {bytes:?}");
+        full.syncs = true;
+        let bytes = full.draw(frame(&[], &["> y", "status"]));
+        assert!(bytes.starts_with(ansi::SYNC.0) && bytes.ends_with(ansi::SYNC.1), "{bytes:?}");
     }
 
     #[test]

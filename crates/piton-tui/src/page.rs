@@ -184,22 +184,30 @@ fn begins_part(line: &Line<'_>) -> bool {
     is_heading || ["you: ", "turn "].iter().any(|begins| text.starts_with(begins))
 }
 
-/// The bytes that put these rows on the alternate screen.
-pub(crate) fn draw(rows: &[Line<'static>], links: &Links) -> String {
-    let mut out = String::from(ansi::SYNC.0);
+/// The bytes that put these rows on the alternate screen; at once, where the terminal `syncs`.
+pub(crate) fn draw(rows: &[Line<'static>], links: &Links, syncs: bool) -> String {
+    let mut out = String::from(if syncs { ansi::SYNC.0 } else { "" });
     out.push_str("\x1b[?25l\x1b[H");
     for (number, row) in rows.iter().enumerate() {
         let _ = write!(out, "\x1b[{};1H", number + 1);
         ansi::line(row, links, &mut out);
         out.push_str("\x1b[K");
     }
-    out.push_str(ansi::SYNC.1);
+    out.push_str(if syncs { ansi::SYNC.1 } else { "" });
     out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_are_marked_only_for_a_terminal_that_knows_that() {
+        let rows = [Line::raw("a"), Line::raw("b")];
+        let (plain, synced) = (draw(&rows, &Links::default(), false), draw(&rows, &Links::default(), true));
+        assert!(!plain.contains("\x1b[?2026"), "{plain:?}");
+        assert_eq!(synced, format!("{}{plain}{}", ansi::SYNC.0, ansi::SYNC.1));
+    }
 
     #[test]
     fn braces_go_from_part_to_part_and_say_so() {

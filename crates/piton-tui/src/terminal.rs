@@ -413,7 +413,7 @@ impl Screen {
                 self.page.clear();
             }
             if self.page != rows {
-                bytes.push_str(&page::draw(&rows, &self.surface.links));
+                bytes.push_str(&page::draw(&rows, &self.surface.links, self.surface.syncs));
                 self.page = rows;
             }
             return self.write(&bytes);
@@ -484,7 +484,7 @@ impl Screen {
     /// Takes notice of what the terminal can do.
     fn learn(&mut self, answer: &Answer) {
         match answer {
-            Answer::Sync => self.surface.syncs = true,
+            Answer::Sync => (self.surface.syncs, self.full.syncs) = (true, true),
             Answer::Kitty => {
                 HAS_KITTY.store(true, Ordering::SeqCst);
                 self.write(KITTY.0);
