@@ -12,7 +12,7 @@ use piton_core::budget::Bound;
 use piton_core::budget::dollars;
 use piton_core::cache::{Miss, Reading};
 use piton_core::call::{Delegated, Outcome};
-use piton_core::event::{Record, TitledBy};
+use piton_core::event::{Event, Record, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
 use piton_core::prompt::SegmentKind;
@@ -41,6 +41,9 @@ struct Bill {
     /// Summaries that were made between turns.
     #[serde(skip_serializing_if = "Option::is_none")]
     summaries: Option<Sum>,
+    /// What the session may cost, as its last turn was run, where that is limited.
+    #[serde(skip_serializing_if = "Allowed::is_unlimited")]
+    budget: Allowed,
     models: Vec<ModelSum>,
     #[serde(flatten)]
     shares: Shares,
@@ -48,6 +51,17 @@ struct Bill {
     /// What the sessions of its folder cost, by the day of their last work, where that was asked for.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     folder_days_micros: BTreeMap<String, u64>,
+}
+
+/// Limits in millionths of a dollar.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+struct Allowed {
+    /// Of all turns together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_micros: Option<u64>,
+    /// Of one turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn_micros: Option<u64>,
 }
 
 /// Tokens and money of some calls.
@@ -147,7 +161,8 @@ pub(crate) async fn cost(engine: &Engine, id: &SessionId, tree: bool, json: bool
 }
 
 async fn bill(engine: &Engine, id: &SessionId) -> Result<Bill> {
-    Ok(Bill::of(id, &Story::of(&engine.records(id).await?)))
+    let records = engine.records(id).await?;
+    Ok(Bill { budget: Allowed::of(&records), ..Bill::of(id, &Story::of(&records)) })
 }
 
 /// What a session came to, as the command prints it, without its folder's days.
@@ -215,6 +230,39 @@ impl Caching {
         }
         let is_told = self.0.contains(&provider);
         Some(if is_told { reading } else { Reading { lost_micros: None, miss: None, ..reading } })
+    }
+}
+
+impl Allowed {
+    /// As the last turn was run.
+    fn of(records: &[Record]) -> Self {
+        let budget = |record: &Record| match &record.event {
+            // What a command asks of its turn alone is not how the session is run.
+            Event::TurnStarted { policy, this_turn_only: false, .. } => {
+                Some(Self { session_micros: policy.budget.session_cost_micros, turn_micros: policy.budget.cost_micros })
+            }
+            _ => None,
+        };
+        records.iter().rev().find_map(budget).unwrap_or_default()
+    }
+
+    fn is_unlimited(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// A line for each: what was spent of it.
+    fn words(&self, session: &Sum, turn: Option<&Sum>) -> String {
+        let line = |of: &str, sum: Option<&Sum>, most: Option<u64>| {
+            let most = most.filter(|most| *most > 0)?;
+            let spent = sum.and_then(|sum| sum.cost_micros).unwrap_or(0);
+            let percent = u128::from(spent) * 100 / u128::from(most);
+            Some(format!("budget   ${} of ${} {of} ({percent} %)\n", dollars(spent), dollars(most)))
+        };
+        let lines = [
+            line("for the session", Some(session), self.session_micros),
+            line("for each turn, in the last", turn, self.turn_micros),
+        ];
+        lines.into_iter().flatten().collect()
     }
 }
 
@@ -368,6 +416,7 @@ impl Bill {
         }
         text.push_str(&self.shares.words());
         text.push_str(&format!("session  {}\n", self.sum.words()));
+        text.push_str(&self.budget.words(&self.sum, self.turns.last().map(|turn| &turn.sum)));
         text.push_str(&self.cache.words());
         text
     }

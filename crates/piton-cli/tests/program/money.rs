@@ -1,5 +1,6 @@
 //! What a run may cost, what it did cost, and what the provider's cache did for it.
 
+use crate::chat::{shown, wait_for};
 use crate::stage::{Ran, Stage, kill, until};
 use serde_json::{Value, json};
 
@@ -315,4 +316,32 @@ fn a_count_that_nobody_can_mean_is_unknown_and_breaks_no_session() {
     let ran = stage.run(&["go"]).expect_code(0);
     assert_eq!(ran.all("message_finished")[0]["reply"]["usage"]["output_tokens"], 0);
     stage.run(&["--continue", "go on"]).expect_code(0);
+}
+
+#[test]
+fn how_much_of_a_budget_is_spent_is_told_with_the_cost() {
+    let stage = Stage::new(json!([end(10_000, 0), end(10_000, 0)]));
+    run(&stage, &[]).expect_code(0);
+    let without = bill(&stage, &[]);
+    assert!(!without.stdout.contains("budget"), "{}", without.stdout);
+    assert_eq!(bill(&stage, &["--json"]).events()[0].get("budget"), None);
+    let limits = ["--max-session-cost=1", "--max-cost=0.50"];
+    let mut again = stage.piton(&["run", "--yes", "--continue", "go on"]);
+    again.args(limits);
+    Ran::of(again).expect_code(0);
+    let told = [
+        "budget   $0.0630 of $1.0000 for the session (6 %)",
+        "budget   $0.0315 of $0.5000 for each turn, in the last (6 %)",
+    ];
+    bill(&stage, &[]).expect_stdout(&told);
+    let json = &bill(&stage, &["--json"]).events()[0];
+    assert_eq!(json["budget"], json!({"session_micros": 1_000_000, "turn_micros": 500_000}));
+    // The conversation prints the same.
+    let mut person = stage.terminal_behind("stty rows 24 cols 90; ", &["-c", limits[0], limits[1]]);
+    wait_for(&person, "? keys");
+    person.type_keys("/cost --plain\r");
+    wait_for(&person, "session  20,000");
+    assert!(told.iter().all(|line| shown(&person).contains(line)), "{}", shown(&person));
+    person.type_keys("q\u{4}");
+    assert_eq!(person.end(), 0);
 }
