@@ -347,6 +347,8 @@ pub struct Face {
     key_ms: u64,
     escape_ms: Option<u64>,
     leave_ms: Option<u64>,
+    /// When the mode was changed by a key last, and to which.
+    cycled: Option<(u64, PermissionMode)>,
     /// A hint in the place of the status line, until the next key.
     hint: Option<String>,
     /// The status line by a script of the person's.
@@ -409,6 +411,7 @@ impl Face {
             key_ms: 0,
             escape_ms: None,
             leave_ms: None,
+            cycled: None,
             hint: None,
             status_lines: Vec::new(),
             is_introduced: false,

@@ -59,6 +59,7 @@ impl Face {
         let is_prompts = matches!(focus, Focus::Question | Focus::Prompt);
         self.escape_ms = self.escape_ms.filter(|_| is_prompts && action == Some(Action::Escape));
         self.leave_ms = self.leave_ms.filter(|_| is_prompts && action == Some(Action::Interrupt));
+        self.cycled = self.cycled.filter(|_| action == Some(Action::CycleMode));
         match action {
             Some(Action::Suspend) => return vec![Effect::Suspend],
             Some(Action::Redraw) => return vec![Effect::Redraw],
@@ -587,14 +588,17 @@ impl Face {
     }
 
     fn cycle_mode(&mut self) -> Vec<Effect> {
-        let now = self.facts.as_ref().map_or(PermissionMode::Ask, |facts| facts.mode);
-        let next = match now {
+        let told = self.facts.as_ref().map_or(PermissionMode::Ask, |facts| facts.mode);
+        // Of presses in a row each goes on from the one before: what is told meanwhile may be about an earlier one.
+        let pressed = self.cycled.filter(|(at_ms, _)| self.now_ms - at_ms < TWICE_MS);
+        let next = match pressed.map_or(told, |(_, mode)| mode) {
             PermissionMode::Ask => PermissionMode::AcceptEdits,
             PermissionMode::AcceptEdits => PermissionMode::Plan,
             PermissionMode::Plan => PermissionMode::Auto,
             PermissionMode::Auto => PermissionMode::Ask,
         };
-        // The status line does not wait: pressed twice, it goes two modes on. What holds is told again.
+        self.cycled = Some((self.now_ms, next));
+        // The status line does not wait. What holds is told again.
         if let Some(facts) = &mut self.facts {
             facts.mode = next;
         }

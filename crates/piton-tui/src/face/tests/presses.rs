@@ -206,3 +206,25 @@ fn a_path_that_is_pasted_into_the_prompt_is_looked_at_and_stands_there_meanwhile
     seat.key(KeyCode::Tab);
     assert_eq!(seat.tell(Input::Paste("/a.png".to_owned())), []);
 }
+
+#[test]
+fn presses_in_a_row_go_on_from_each_other_whatever_is_told_of_the_first_meanwhile() {
+    let mut seat = Seat::new(80, 24);
+    let told = |seat: &mut Seat, mode| {
+        let facts = Facts { mode, ..seat.face.facts.clone().unwrap() };
+        seat.tell(Input::Facts(facts));
+    };
+    let mut pressed = Vec::new();
+    for _ in 0..4 {
+        pressed.extend(seat.key(KeyCode::BackTab));
+        // The first press is only carried out now.
+        told(&mut seat, PermissionMode::AcceptEdits);
+        seat.waits(GUARD);
+    }
+    use PermissionMode::{AcceptEdits, Ask, Auto, Plan};
+    assert_eq!(pressed, [AcceptEdits, Plan, Auto, Ask].map(Effect::Mode));
+    assert!(seat.screen().contains("accept-edits · "), "what holds is shown: {}", seat.screen());
+    // Some time later, it goes on from what holds.
+    seat.waits(5_000);
+    assert_eq!(seat.key(KeyCode::BackTab), [Effect::Mode(Plan)]);
+}
