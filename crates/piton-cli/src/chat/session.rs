@@ -332,7 +332,11 @@ impl<'a> Chat<'a> {
         self.show_printed();
         let Self { terminal, open, place, .. } = self;
         drop(terminal);
-        drop(diverted);
+        match print::is_stderr_read() {
+            true => drop(diverted),
+            // Whoever printed now would wait for ever: what is said at the end is kept, and nobody reads it.
+            false => std::mem::forget(diverted),
+        }
         panics().iter().for_each(|panic| print::write_stderr(&format!("{panic}\n")));
         (place.resumed().cloned(), open)
     }

@@ -2,6 +2,7 @@
 
 use piton_core::hidden;
 use piton_engine::assemble::Notice;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -234,6 +235,16 @@ pub(crate) fn write_stderr(text: &str) {
     }
     let mut err = anstream::stderr().lock();
     drop(err.write_all(with_short_ids(text).as_bytes()).and_then(|()| err.flush()));
+}
+
+/// Whether standard error takes bytes, within a moment: a terminal may be there that does not read.
+pub(crate) fn is_stderr_read() -> bool {
+    /// A terminal that is only slow has read by then.
+    const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+    let errors = std::io::stderr();
+    let mut fds = [PollFd::new(&errors, PollFlags::OUT)];
+    // An error is no reason to be silent.
+    poll(&mut fds, Some(&MOMENT)).map_or(true, |ready| ready > 0)
 }
 
 /// The beginning of an id, which names a session.

@@ -3,8 +3,14 @@
 use crate::chat::{A_WHILE, face_of, resize, seat, shown, wait_for};
 use crate::stage::{Stage, is_alive, kill, until};
 use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
 use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 #[test]
 fn the_first_key_after_another_size_is_heard_when_it_is_pressed() {
@@ -88,4 +94,64 @@ fn who_is_stopped_by_a_signal_leaves_the_terminal_as_it_was_and_takes_it_again()
     wait_for(&person, "Here.");
     person.type_keys("\u{4}");
     assert_eq!(person.end(), 0);
+}
+
+/// A conversation at a terminal that reads nothing of what is written to it, and the end of that terminal.
+fn unread(stage: &Stage, args: &[&str]) -> (Child, OwnedFd) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    tcsetwinsize(&master, Winsize { ws_row: 24, ws_col: 90, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let seat = || File::options().read(true).write(true).open(&name).unwrap();
+    let piton = stage.piton(&["--model", "openai-chat/test-model"]);
+    let mut command = Command::new("setsid");
+    // It becomes the program.
+    command.arg("--ctty").arg(piton.get_program()).args(piton.get_args()).args(args);
+    command.env_clear().envs(piton.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm");
+    command.current_dir(stage.workspace.path()).stdin(seat()).stdout(seat()).stderr(seat());
+    (command.spawn().unwrap(), master)
+}
+
+#[test]
+fn a_terminal_that_does_not_read_holds_up_no_turn_and_no_end() {
+    // More than a terminal keeps for whoever reads late.
+    let lines: String = (0..4_000).map(|number| format!("line number {number}\n\n")).collect();
+    let call = json!({"tools": [{"name": "bash", "args": {"command": "echo x >> ran"}}]});
+    let stage = Stage::new(json!([{"text": lines, "tools": call["tools"]}, {"text": "Done."}]));
+    let (mut piton, _master) = unread(&stage, &["--yes", "--sandbox", "off", "go on"]);
+    until("the turn is over", || {
+        stage.home.path().join("data/sessions").is_dir()
+            && stage.journal().iter().any(|event| event["type"] == "turn_ended" && event["end"] == "completed")
+    });
+    assert_eq!(stage.workspace.read("ran"), "x\n");
+    kill(piton.id(), Signal::TERM);
+    let began = Instant::now();
+    until("it is left", || piton.try_wait().unwrap().is_some());
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(3), "it was not waited for: {took:?}");
+}
+
+#[test]
+fn who_is_attached_is_told_when_the_writer_is_killed_and_goes_on_here() {
+    let stage = Stage::new(json!([{"stall": 60, "text": "never"}, {"text": "Here I am."}]));
+    let mut writer = stage.start(&["wait for it"]);
+    until("the model is asked", || !stage.provider.requests().is_empty());
+    let mut person = seat(&stage, &["--attach", "last"]);
+    wait_for(&person, &format!("run by process {}", writer.id()));
+    wait_for(&person, "Esc stops");
+    person.type_keys("a draft");
+    wait_for(&person, "› a draft");
+    kill(writer.id(), Signal::KILL);
+    writer.wait().unwrap();
+    wait_for(&person, "the process that ran this session has left it");
+    until("nothing runs", || !shown(&person).lines().rev().take(3).any(|row| row.contains("Esc stops")));
+    assert!(shown(&person).contains("› a draft"), "what was typed is there: {}", shown(&person));
+    person.type_keys("\u{15}are you there?\r");
+    wait_for(&person, "Here I am.");
+    wait_for(&person, "? keys");
+    person.type_keys("\u{4}");
+    assert_eq!(person.end(), 0);
+    let ended = stage.journal().iter().filter(|event| event["type"] == "turn_ended").count();
+    assert!(ended >= 1, "{}", shown(&person));
 }
