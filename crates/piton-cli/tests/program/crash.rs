@@ -1,5 +1,6 @@
 //! Processes that die at a bad moment, and what the next one makes of it.
 
+use crate::chat::{shown, wait_for};
 use crate::stage::{Stage, descendants, is_alive, kill, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -237,4 +238,35 @@ fn a_command_that_still_runs_is_waited_for_and_that_is_said() {
     stage.workspace.write("go", "");
     assert!(next.wait().unwrap().success());
     assert_eq!(stage.workspace.read("ran").lines().count(), 2, "nothing ran twice");
+}
+
+#[test]
+fn a_conversation_whose_disk_is_full_says_so_stays_and_goes_on_when_there_is_room() {
+    let call =
+        |n: u32| json!({"tools": [{"name": "bash", "args": {"command": format!("echo {n} >> ran; seq 1 2000")}}]});
+    let mut script: Vec<Value> = (0..40).map(call).collect();
+    script.push(json!({"text": "done at last"}));
+    let stage = Stage::new(Value::from(script));
+    // Files of at most 256 KiB (512 blocks of `sh`): every write beyond fails, as on a full disk.
+    let limited = "stty rows 24 cols 90; trap '' XFSZ; ulimit -f 512; ";
+    let args = ["--model", "openai-chat/test-model", "--yes", "--sandbox", "off", "go"];
+    let mut person = stage.terminal_behind(limited, &args);
+    wait_for(&person, "journal.db");
+    wait_for(&person, "? keys");
+    let acted = stage.workspace.read("ran").lines().count();
+    let settled = events_of(&stage, "call_settled").len();
+    assert!(settled > 0 && acted <= settled + 1, "{settled} recorded, {acted} done");
+    // The face is there: what is typed is, and it is left as always.
+    person.type_keys("a draft");
+    wait_for(&person, "› a draft");
+    assert_eq!(stage.workspace.read("ran").lines().count(), acted, "nothing runs that is not recorded");
+    person.type_keys("\u{3}\u{4}");
+    assert_eq!(person.end(), 0);
+    assert!(shown(&person).contains("go on with: piton -c"), "{}", shown(&person));
+
+    stage.run(&["--continue", "go on"]).expect_code(0);
+    let ran: Vec<String> = stage.workspace.read("ran").lines().map(str::to_owned).collect();
+    let mut once = ran.clone();
+    once.dedup();
+    assert!(ran.len() >= 39 && once == ran, "nothing ran twice: {ran:?}");
 }

@@ -64,4 +64,5 @@ mod trace;
 mod tree;
 mod trust;
 mod undo;
+mod ways;
 mod web;
