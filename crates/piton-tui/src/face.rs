@@ -9,6 +9,7 @@
 mod agents;
 mod frame;
 mod offer;
+mod pages;
 mod press;
 mod spoken;
 mod typing;

@@ -1,4 +1,4 @@
-//! What keys do, by what has the focus: a page, a list, a question, the prompt.
+//! What keys do, by what has the focus: a list, a question, the prompt. What has the whole screen is in `pages`.
 
 use super::{Deed, Effect, Face, Menu};
 use crate::blocks::{self, Sketch};
@@ -10,13 +10,10 @@ use crate::page::Page;
 use crate::picker::{Item, Picker, Purpose};
 use crate::prompt::{Handled, Mode};
 use crate::question::{GUARD_MS, Pressed};
-use crate::review::Reviewed;
-use crate::rewind::Rewound;
 use crate::theme::Theme;
-use crate::trust;
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{KeyEvent, KeyEventKind};
 use piton_core::call::CallInput;
-use piton_core::client::{Scope as RewindScope, When};
+use piton_core::client::When;
 use piton_core::event::Subject;
 use piton_core::permission::PermissionMode;
 use piton_core::server_tool;
@@ -113,171 +110,6 @@ impl Face {
             Focus::Question => Context::Question,
             Focus::Prompt => Context::Prompt,
         }
-    }
-
-    /// The page that is seen: the one of the keys stands above all others.
-    fn top_page(&mut self) -> Option<&mut Page> {
-        self.help.as_mut().or(self.page.as_mut())
-    }
-
-    /// Closes the page that is seen. Whether it was that of a call.
-    fn close_page(&mut self) -> bool {
-        if self.help.take().is_some() {
-            return false;
-        }
-        (self.page, self.shows_plan) = (None, false);
-        std::mem::take(&mut self.shows_call)
-    }
-
-    fn press_page(&mut self, action: Action) -> Vec<Effect> {
-        let is_plan = self.shows_plan && self.help.is_none();
-        let Some(page) = self.top_page() else { return Vec::new() };
-        if page.is_searched() {
-            match action {
-                Action::Send => page.end_search(true),
-                Action::Escape | Action::Interrupt => page.end_search(false),
-                Action::PasteClipboard => return vec![Effect::Paste],
-                action => page.edit_search(action),
-            }
-            return Vec::new();
-        }
-        match action {
-            Action::Insert('/') => page.begin_search(),
-            Action::Insert('n') => page.find(true),
-            Action::Insert('N') => page.find(false),
-            Action::Insert('}') => page.jump(true),
-            Action::Insert('{') => page.jump(false),
-            Action::Insert('e') if is_plan => {
-                self.close_page();
-                return self.edit_plan();
-            }
-            action => return self.turn_page(action),
-        }
-        Vec::new()
-    }
-
-    fn turn_page(&mut self, action: Action) -> Vec<Effect> {
-        let high = isize::try_from(self.size.1.saturating_sub(2)).unwrap_or(1);
-        let Some(page) = self.top_page() else { return Vec::new() };
-        match action {
-            Action::Up => page.go(-1),
-            Action::Down | Action::Send => page.go(1),
-            Action::PageUp => page.go(-high),
-            Action::PageDown => page.go(high),
-            Action::BufferStart => page.go(isize::MIN),
-            Action::BufferEnd => page.go(isize::MAX),
-            Action::Help if self.help.is_none() => self.show_keys(Context::Pager),
-            Action::Details => {
-                if self.close_page() {
-                    return vec![Effect::Command { name: "transcript".to_owned(), words: String::new() }];
-                }
-            }
-            Action::Escape | Action::Interrupt | Action::Help => drop(self.close_page()),
-            _ => {}
-        }
-        Vec::new()
-    }
-
-    fn press_rewind(&mut self, key: KeyEvent, action: Option<Action>) -> Vec<Effect> {
-        let high = isize::try_from(self.size.1.saturating_sub(2)).unwrap_or(1);
-        let Some(rewind) = &mut self.rewind else { return Vec::new() };
-        let rewound = match key.code {
-            KeyCode::Char(letter @ ('w' | 'f' | 'd' | 'r')) if key.modifiers.is_empty() => rewind.press(letter),
-            _ => match action {
-                Some(Action::Send) => rewind.back(RewindScope::Both),
-                action => {
-                    match action {
-                        Some(Action::Up) => rewind.go(-1),
-                        Some(Action::Down) => rewind.go(1),
-                        Some(Action::PageUp) => rewind.go(-high),
-                        Some(Action::PageDown) => rewind.go(high),
-                        Some(Action::BufferStart) => rewind.go(isize::MIN),
-                        Some(Action::BufferEnd) => rewind.go(isize::MAX),
-                        Some(Action::Escape | Action::Interrupt | Action::Details) => self.rewind = None,
-                        Some(Action::Help) => self.show_keys(Context::Pager),
-                        _ => {}
-                    }
-                    Rewound::Taken
-                }
-            },
-        };
-        let command = |name: &str, words: String| vec![Effect::Command { name: name.to_owned(), words }];
-        match rewound {
-            Rewound::Taken => Vec::new(),
-            Rewound::Back(turns, scope) => {
-                self.rewind = None;
-                vec![Effect::Rewind { turns, scope }]
-            }
-            Rewound::Redo => {
-                self.rewind = None;
-                command("redo", String::new())
-            }
-            // The tree is there again when the changes were looked through.
-            Rewound::Diff(source) => command("diff", source.words()),
-        }
-    }
-
-    fn press_trust(&mut self, key: KeyEvent, action: Option<Action>) -> Vec<Effect> {
-        let high = isize::try_from(self.size.1 / 2).unwrap_or(1);
-        let Some(trusting) = &mut self.trusting else { return Vec::new() };
-        if let KeyCode::Char(letter @ ('t' | 'u')) = key.code
-            && key.modifiers.is_empty()
-        {
-            return match trusting.press(letter) {
-                trust::Pressed::Taken => Vec::new(),
-                trust::Pressed::Trust(item, wanted) => vec![Effect::Trust(item, wanted)],
-            };
-        }
-        match action {
-            Some(Action::Up) => trusting.go(-1),
-            Some(Action::Down) => trusting.go(1),
-            Some(Action::PageUp) => trusting.scroll(-high),
-            Some(Action::PageDown | Action::Send) => trusting.scroll(high),
-            Some(Action::BufferStart) => trusting.scroll(isize::MIN),
-            Some(Action::BufferEnd) => trusting.scroll(isize::MAX),
-            Some(Action::Escape | Action::Interrupt | Action::Details) => self.trusting = None,
-            Some(Action::Help) => self.show_keys(Context::Pager),
-            _ => {}
-        }
-        Vec::new()
-    }
-
-    fn press_review(&mut self, key: KeyEvent, action: Option<Action>) -> Vec<Effect> {
-        let high = self.size.1.saturating_sub(1);
-        let by = isize::try_from(high.saturating_sub(1)).unwrap_or(1);
-        let Some(review) = &mut self.review else { return Vec::new() };
-        let letter = match key.code {
-            KeyCode::Char(letter) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => Some(letter),
-            KeyCode::Tab => Some('\t'),
-            _ => None,
-        };
-        match letter.map_or(Reviewed::Not, |letter| review.press(letter, high)) {
-            Reviewed::Not => {}
-            Reviewed::Taken => return Vec::new(),
-            Reviewed::Wanted(source) => return vec![Effect::Review(source)],
-            Reviewed::TakeBack(hunk) => return vec![Effect::TakeBackHunk(review.source(), hunk)],
-            Reviewed::Comment(words) => {
-                self.review = None;
-                self.put_back(&words);
-                return Vec::new();
-            }
-            Reviewed::Closed => {
-                self.review = None;
-                return Vec::new();
-            }
-        }
-        match action {
-            Some(Action::Up) => review.go(-1),
-            Some(Action::Down | Action::Send) => review.go(1),
-            Some(Action::PageUp) => review.go(-by),
-            Some(Action::PageDown) => review.go(by),
-            Some(Action::BufferStart) => review.go(isize::MIN),
-            Some(Action::BufferEnd) => review.go(isize::MAX),
-            Some(Action::Escape | Action::Interrupt | Action::Details) => self.review = None,
-            Some(Action::Help) => self.show_keys(Context::Pager),
-            _ => {}
-        }
-        Vec::new()
     }
 
     fn press_picker(&mut self, action: Action) -> Vec<Effect> {
@@ -410,7 +242,7 @@ impl Face {
     }
 
     /// The plan that is asked about goes to the person's editor.
-    fn edit_plan(&mut self) -> Vec<Effect> {
+    pub(super) fn edit_plan(&mut self) -> Vec<Effect> {
         let plan = |asked: &super::Asked| Some((asked.wanted().subject.clone(), asked.plan()?.to_owned()));
         let plan = self.asked().and_then(plan);
         plan.map(|(subject, text)| Effect::EditPlan(subject, text)).into_iter().collect()
@@ -801,33 +633,6 @@ impl Face {
             return Vec::new();
         };
         vec![Effect::Copy(text)]
-    }
-
-    /// Shows what keys do here, above whatever page there is.
-    fn show_keys(&mut self, context: Context) {
-        let keys: String =
-            self.keys.page(context).into_iter().map(|(keys, does)| format!("  {keys:<32} {does}\n")).collect();
-        let (title, text) = match context {
-            Context::Prompt | Context::Question => ("keys and commands", self.help(&keys)),
-            Context::List => ("keys in a list", format!("KEYS IN A LIST\n{keys}\n  Other keys narrow the list.\n")),
-            Context::Pager => (
-                "keys on a page",
-                format!(
-                    "KEYS ON A PAGE\n{keys}\n  / searches, n and N go from hit to hit, {{ and }} from part to part.\n"
-                ),
-            ),
-        };
-        self.help = Some(Page::of_text(title, &text));
-    }
-
-    fn help(&self, keys: &str) -> String {
-        let mut text = format!("KEYS\n{keys}");
-        text.push_str("\n  @ files   / commands   ! a command of yours (!! kept from the model)   # a note to the instructions   ? this page\n\nCOMMANDS\n");
-        for command in &self.commands {
-            let name = format!("/{} {}", command.name, command.takes);
-            text.push_str(&format!("  {name:<38}{}\n", command.does));
-        }
-        text
     }
 
     /// Keys while something is offered below the prompt; `None`: they are the prompt's.
