@@ -86,6 +86,25 @@ fn a_preset_of_ones_own_forbids_always_and_allows_only_where_the_user_says_nothi
     assert!(listed.lines().any(|line| line.contains("bash(rm *)") && line.ends_with("the preset's")), "{listed}");
 }
 
+/// A repository's finer word does not lift what the agent at work must not do.
+#[test]
+fn what_an_agent_must_not_do_no_repository_allows() {
+    let call = json!({"tools": [{"name": "bash", "args": {"command": "touch made"}}]});
+    for (bans, status) in [("permission:\n  bash: deny\n", "denied"), ("", "ok")] {
+        let agent = format!("---\nname: careful\ndescription: Careful\n{bans}---\nBe careful.\n");
+        let stage = Stage::new(json!([call, {"text": "Done."}])).with_files([
+            (".claude/agents/careful.md", agent.as_str()),
+            (".piton/config.toml", "[permission]\n\"bash(touch *)\" = \"allow\"\n"),
+        ]);
+        let run = ["run", "--mode", "ask", "--sandbox", "off", "--trust", "--agent", "careful"];
+        let model = ["--model", "openai-chat/test-model", "--format", "stream-json", "go"];
+        let ran = Ran::of(stage.piton(&[&run[..], &model].concat()));
+        let outcomes = ran.outcomes();
+        assert_eq!(outcomes[0]["status"], status, "{bans}: {outcomes:?} {}", ran.stderr);
+        assert_eq!(stage.workspace.has("made"), status == "ok", "{bans}");
+    }
+}
+
 #[test]
 fn a_host_is_the_same_in_every_spelling() {
     let stage = Stage::new(json!([]));
