@@ -347,10 +347,7 @@ impl Children {
     }
 
     async fn come_to(&self, order: &Order, stop: &CancellationToken, output: &OutputSink) -> Outcome {
-        let _place = tokio::select! {
-            place = order.kin.place() => place,
-            () = stop.cancelled() => None,
-        };
+        let _begun = order.kin.begin_work(stop).await;
         // What is over is over, by whichever settings.
         let records = self.sessions.records(&order.child).await;
         if let Some(report) = Awaited::ended(&records, &order.message()) {

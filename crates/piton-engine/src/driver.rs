@@ -49,8 +49,8 @@ use crate::family::Kin;
 use crate::hosts::Hosts;
 use crate::inbox::{Asked, Asker, Askers, Requests, WeakInbox};
 use crate::jobs::{
-    End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SessionTree, SideJob, Step, compacted, goodbye,
-    show, take_up, watched, window_learned, with_reminders,
+    End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SessionTree, SideJob, Step, awaits_subagent,
+    compacted, goodbye, show, take_up, watched, window_learned, with_reminders,
 };
 use crate::prompt::Prompts;
 use crate::settings::Settings;
@@ -231,6 +231,7 @@ impl Driver {
             self.begin_ahead().await;
             self.commit().await?;
             self.start_ready();
+            self.lend_place();
             self.start_servers();
             self.answer_waiters();
             self.hand_over();
@@ -522,6 +523,12 @@ impl Driver {
         self.recorder.span().in_scope(|| self.jobs.start(may_start));
         let wanted = self.session.wanted();
         wanted.iter().filter(|job| matches!(job, Job::StopTool(_))).for_each(|job| self.jobs.stop(job));
+    }
+
+    /// While subagents of its own work and nothing else is done here, others of the family may work in its place.
+    fn lend_place(&self) {
+        let waits = self.jobs.any_running(|job| awaits_subagent(job, &self.session));
+        self.services.tree.kin.waits(waits);
     }
 
     /// Makes everything recorded durable, then tells the listeners.

@@ -1,5 +1,9 @@
 //! A session and the sessions of its subagents, as far as they share something: one budget, and places to work in.
 //!
+//! A subagent has a place from its beginning to its end, except while all that it does is wait for subagents of its own: then
+//! one of them, or whoever else waits, has it. So no more than a few ever ask a model or run a call at a time, and none waits for a
+//! place that is kept by somebody who waits for it.
+//!
 //! The budget is the root's. Whoever is about to ask a model reserves the most that this can cost, in sight of all others, so that
 //! together they never overdraw it. What a subagent has used counts here until the outcome of its call is on record: from
 //! then on it counts as used by its caller.
@@ -11,9 +15,13 @@ use piton_core::permission::Grant;
 use piton_core::policy::Policy;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
-/// Subagents of a family that work at a time; more wait.
+mod places;
+use self::places::{Place, Places, Rank};
+
+/// Subagents of a family that work at a time; more wait. One that only waits for subagents of its own does not count.
 pub(crate) const AT_ONCE: usize = 4;
 /// How deep subagents may call subagents: the root is at 0.
 pub(crate) const DEPTH: u8 = 3;
@@ -24,14 +32,78 @@ pub(crate) const MOST_IN_TURN: u32 = 64;
 #[derive(Debug, Clone)]
 pub(crate) struct Kin {
     family: Arc<Family>,
+    seat: Arc<Seat>,
     /// How many callers are above it.
     pub(crate) depth: u8,
+}
+
+/// Where a subagent works.
+#[derive(Debug, Default)]
+struct Seat {
+    taken: Mutex<Taken>,
+    /// Held by whichever of its jobs waits for a place: one is enough for all.
+    coming: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    place: Option<Place>,
+    /// Its jobs that are at work in it.
+    jobs: usize,
+    /// Whether it waits for subagents of its own.
+    waits: bool,
+}
+
+impl Seat {
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a job work in the place that there is, or in this one. `None`: there is neither.
+    fn enter(seat: &Arc<Self>, new: Option<Place>) -> Option<AtWork> {
+        let mut taken = seat.taken();
+        taken.place = taken.place.take().or(new);
+        taken.place.as_ref()?;
+        taken.jobs += 1;
+        Some(AtWork(Arc::clone(seat)))
+    }
+}
+
+impl Taken {
+    /// Leaves the place to others while nothing is done in it but waiting for them.
+    fn lend(&mut self) {
+        if self.waits && self.jobs == 0 {
+            self.place = None;
+        }
+    }
+}
+
+/// A subagent that has begun, until it is over: then its place is free.
+#[derive(Debug)]
+pub(crate) struct Begun(Arc<Seat>);
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.taken().place = None;
+    }
+}
+
+/// A job at work in its session's place, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct AtWork(Arc<Seat>);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        let mut taken = self.0.taken();
+        taken.jobs -= 1;
+        taken.lend();
+    }
 }
 
 #[derive(Debug)]
 struct Family {
     purse: Mutex<Purse>,
-    places: Semaphore,
+    places: Places,
     allowed: Mutex<Allowed>,
     /// Tells that these have changed.
     granted: watch::Sender<()>,
@@ -59,15 +131,15 @@ struct Purse {
 impl Default for Kin {
     fn default() -> Self {
         let (purse, allowed) = (Mutex::default(), Mutex::default());
-        let family = Family { purse, places: Semaphore::new(AT_ONCE), allowed, granted: watch::Sender::default() };
-        Self { family: Arc::new(family), depth: 0 }
+        let family = Family { purse, places: Places::new(AT_ONCE), allowed, granted: watch::Sender::default() };
+        Self { family: Arc::new(family), seat: Arc::default(), depth: 0 }
     }
 }
 
 impl Kin {
     /// The place of whoever works for it.
     pub(crate) fn child(&self) -> Self {
-        Self { family: Arc::clone(&self.family), depth: self.depth + 1 }
+        Self { family: Arc::clone(&self.family), seat: Arc::default(), depth: self.depth + 1 }
     }
 
     /// Takes notice of what a person has allowed a session.
@@ -107,13 +179,33 @@ impl Kin {
         self.allowed().grants.iter().filter(|(of, _)| *of != id).flat_map(|(_, grants)| grants).cloned().collect()
     }
 
-    /// A place to work in, once one is free. A subagent that calls another gives its own to nobody, so only the first of a
-    /// line waits for one: no two can wait for each other.
-    pub(crate) async fn place(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        if self.depth > 1 {
+    /// Takes a place for a subagent that is to begin, once one is free. Told to stop, it needs none.
+    pub(crate) async fn begin_work(&self, stop: &CancellationToken) -> Begun {
+        let begun = Begun(Arc::clone(&self.seat));
+        let place = self.family.places.take(Rank::New(DEPTH.saturating_sub(self.depth)));
+        if let Some(place) = stop.run_until_cancelled(place).await {
+            self.seat.taken().place = place;
+        }
+        begun
+    }
+
+    /// A job asks a model or runs a call: at once where the session has its place, else when it has one again. The root needs none.
+    pub(crate) async fn at_work(&self) -> Option<AtWork> {
+        if self.depth == 0 {
             return None;
         }
-        self.family.places.acquire().await.ok()
+        let _first = self.seat.coming.lock().await;
+        match Seat::enter(&self.seat, None) {
+            Some(at_work) => Some(at_work),
+            None => Seat::enter(&self.seat, self.family.places.take(Rank::Begun).await),
+        }
+    }
+
+    /// Whether the session waits for subagents of its own, whatever else it does.
+    pub(crate) fn waits(&self, waits: bool) {
+        let mut taken = self.seat.taken();
+        taken.waits = waits;
+        taken.lend();
     }
 
     /// Decides what a session may still spend, which has used `own` by now, and reserves that, before anybody else of the family

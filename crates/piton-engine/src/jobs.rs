@@ -143,3 +143,22 @@ pub(crate) fn may_be_abandoned(job: &Job, session: &State) -> bool {
         | Job::Compact(_) => false,
     }
 }
+
+/// Whether it is over when a subagent is, or is only to find out how far one is.
+pub(crate) fn awaits_subagent(job: &Job, session: &State) -> bool {
+    match job {
+        Job::RunTool(call) | Job::StopTool(call) => subagents::awaits_subagent(call, session),
+        Job::WatchTask(id) => session.child(id).is_some(),
+        Job::StartTurn
+        | Job::SwitchModel { .. }
+        | Job::CallModel { .. }
+        | Job::Wait { .. }
+        | Job::WatchDeadline { .. }
+        | Job::AwaitAnswer { .. }
+        | Job::Pass(_)
+        | Job::JudgeCall(_)
+        | Job::AskApproval(_)
+        | Job::Snapshot(_)
+        | Job::Compact(_) => false,
+    }
+}

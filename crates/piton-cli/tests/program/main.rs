@@ -55,6 +55,7 @@ mod slash;
 mod stage;
 mod steer;
 mod skills;
+mod subagent_limits;
 mod subagents;
 mod terminal;
 mod text_tools;

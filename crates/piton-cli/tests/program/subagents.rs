@@ -13,7 +13,7 @@ fn task(prompts: &[&str]) -> Value {
     json!({"tools": prompts.iter().map(call).collect::<Vec<_>>()})
 }
 
-fn bash(of: &str, command: &str) -> Value {
+pub(crate) fn bash(of: &str, command: &str) -> Value {
     json!({"of": of, "tools": [{"name": "bash", "args": {"command": command}}]})
 }
 

@@ -51,7 +51,11 @@ fn summary_task(trigger: Trigger, asked: compaction::Task, cx: &JobContext<'_>) 
         kin: cx.services.tree.kin.clone(),
     };
     let span = tracing::info_span!(target: "piton", "model_call", summary = true);
-    let task = Task::new(compaction::summarise(asked, progress).instrument(span), move |done, cx| match done {
+    let work = async move {
+        let _at_work = progress.kin.clone().at_work().await;
+        compaction::summarise(asked, progress).await
+    };
+    let task = Task::new(work.instrument(span), move |done, cx| match done {
         Some(done) => vec![summarised(done, cx)],
         None => vec![stopped(trigger, "nobody was there to be asked".to_owned(), &bill, cx)],
     });

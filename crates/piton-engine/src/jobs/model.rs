@@ -120,7 +120,10 @@ pub(super) fn take_up(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Step 
         streams: DeltaStreams::new(cx.services.firewall.clone()),
     };
     let span = tracing::info_span!(target: "piton", "model_call", step, attempt);
-    let work = async move { listen(step, attempt, model.stream(request), said).await };
+    let work = async move {
+        let _at_work = kin.at_work().await;
+        listen(step, attempt, model.stream(request), said).await
+    };
     let task = Task::new(work.instrument(span), move |answer, cx| vec![answered(attempt, answer, cx)]);
     let task = task.held_until(recorded).when_cut(move |cx| cut(&partial, cx).into_iter().collect());
     Step::Start(task.when_broken(move |why, cx| {

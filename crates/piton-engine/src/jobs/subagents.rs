@@ -15,6 +15,7 @@ use piton_core::call::{Access, BackgroundAgent, Outcome, Status, TaskBegan, Task
 use piton_core::event::{Event, Origin};
 use piton_core::ids::{CallId, SessionId};
 use piton_core::message::ToolCall;
+use piton_core::turn::State;
 use piton_tools::executor::OutputSink;
 use piton_tools::host::Delegate;
 use piton_tools::skill;
@@ -58,6 +59,11 @@ fn refused_to_go_on(child: &SessionId, cx: &JobContext<'_>) -> Option<&'static s
         .children()
         .any(|open| open == child)
         .then_some("the subagent of that task_id is at work; wait for its answer")
+}
+
+/// Whether all that a call does is wait for a subagent.
+pub(super) fn awaits_subagent(call: &ToolCall, session: &State) -> bool {
+    session.child(&call.id).is_some() || [subagent::OUTPUT, subagent::STOP].contains(&call.name.as_str())
 }
 
 fn is_delegated(call: &ToolCall, cx: &JobContext<'_>) -> bool {

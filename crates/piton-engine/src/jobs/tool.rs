@@ -7,9 +7,10 @@
 use super::context::held_to;
 use super::judge::look;
 use super::spill::{Spill, cap};
-use super::subagents::{delegated, delegation};
+use super::subagents::{awaits_subagent, delegated, delegation};
 use super::{JobContext, Step, Task, shown};
 use crate::elicit::CallClient;
+use crate::family::{AtWork, Kin};
 use crate::firewall::{EnvFiles, know_keys};
 use crate::hooks::{Gated, Ran};
 use crate::otel;
@@ -82,7 +83,9 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
     let span = tracing::info_span!(target: "piton", "tool_call", call = call.id.as_str(), tool = call.name);
     let (id, stop) = (call.id.clone(), context.cancel.clone());
     let leave = tool.spec().name.eq(shell::TOOL).then(|| context.leave.clone());
+    let kin = (!awaits_subagent(&call, cx.session)).then(|| cx.services.tree.kin.clone());
     let work = async move {
+        let _at_work = placed(kin.as_ref(), &context.cancel).await;
         variables.read().await;
         let mut outcome = run(&call, tool, &context, start).await;
         context.output.finish();
@@ -117,6 +120,11 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
         Some(leave) => task.left_by(leave),
         None => task,
     })
+}
+
+/// The place of its session, for a call that needs one. Told to stop, it needs none for that.
+async fn placed(kin: Option<&Kin>, stop: &CancellationToken) -> Option<AtWork> {
+    stop.run_until_cancelled(kin?.at_work()).await.flatten()
 }
 
 /// What has changed since a person said yes to a call that begins here: a link that leads elsewhere, a file that it would change. The

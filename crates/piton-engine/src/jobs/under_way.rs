@@ -157,6 +157,11 @@ impl Jobs {
         self.ready.iter().any(|(ready, _)| *ready == key) || self.running.iter().any(|running| running.key == key)
     }
 
+    /// Whether one of those that the turn wants is under way and like this.
+    pub(crate) fn any_running(&self, is_meant: impl Fn(&Job) -> bool) -> bool {
+        self.running.iter().any(|running| matches!(&running.key, Key::Turn(job) if is_meant(job)))
+    }
+
     /// Keeps a task until [`Jobs::start`].
     pub(crate) fn put_ready(&mut self, key: Key, task: Task) {
         self.ready.push((key, task));
