@@ -12,6 +12,7 @@
 
 use crate::call::{CallInput, Outcome, Status};
 use crate::event::Event;
+use crate::hook::HookPoint;
 use crate::ids::{CallId, MessageId};
 use crate::message::ToolCall;
 use serde_json::json;
@@ -74,6 +75,8 @@ pub struct TemplateCommand {
     pub call: CallId,
     /// The command.
     pub command: String,
+    /// Whether a hook made it of what the template says.
+    pub is_changed: bool,
     /// What came of it, once it is over.
     pub outcome: Option<Outcome>,
     began: bool,
@@ -91,6 +94,8 @@ pub struct ShellCommands {
     before: Option<Option<String>>,
     /// What templates have run for messages that are not on record yet.
     unsaid: VecDeque<Unsaid>,
+    /// The next one, where a hook has changed it.
+    changed: Option<CallId>,
 }
 
 /// A call of the user's.
@@ -166,14 +171,18 @@ impl ShellCommands {
                     command.outcome = Some(outcome.clone());
                 }
             }),
+            Event::HooksRan { point: HookPoint::BeforeTool, call: Some(call), input: Some(_), .. } => {
+                self.changed = Some(call.clone());
+            }
             Event::UserSpoke { message, .. } => self.unsaid.retain(|unsaid| unsaid.message != *message),
             Event::UserRan { call, command, message: Some(message), .. } => {
                 if !self.unsaid.iter().any(|unsaid| unsaid.message == *message) {
                     self.unsaid.push_back(Unsaid { message: message.clone(), commands: Vec::new() });
                 }
                 if let Some(unsaid) = self.unsaid.iter_mut().find(|unsaid| unsaid.message == *message) {
+                    let is_changed = self.changed.take().is_some_and(|changed| changed == *call);
                     let (call, command) = (call.clone(), command.clone());
-                    unsaid.commands.push(TemplateCommand { call, command, began: false, outcome: None });
+                    unsaid.commands.push(TemplateCommand { call, command, is_changed, began: false, outcome: None });
                 }
                 self.unsaid.drain(..self.unsaid.len().saturating_sub(MOST_UNSAID));
             }
@@ -181,12 +190,21 @@ impl ShellCommands {
         }
     }
 
-    /// What the template of a message that is not on record has begun to run, in order. What was cancelled is not among it.
+    /// Whether it is a command of a template, whose message is not on record yet.
+    pub fn is_of_template(&self, call: &CallId) -> bool {
+        self.unsaid.iter().flat_map(|unsaid| &unsaid.commands).any(|command| command.call == *call)
+    }
+
+    /// What the template of a message that is not on record has begun to run, in order, and what hooks refused of it. What was
+    /// cancelled is not among it.
     pub fn ran_for(&self, message: &MessageId) -> impl Iterator<Item = &TemplateCommand> {
         let unsaid = self.unsaid.iter().filter(move |unsaid| unsaid.message == *message);
         let is_cancelled = |outcome: &Outcome| outcome.status == Status::Cancelled;
-        let counts =
-            move |command: &&TemplateCommand| command.began && !command.outcome.as_ref().is_some_and(is_cancelled);
+        let is_refused = |outcome: &Outcome| outcome.status == Status::Denied;
+        let counts = move |command: &&TemplateCommand| match &command.outcome {
+            Some(outcome) => is_refused(outcome) || (command.began && !is_cancelled(outcome)),
+            None => command.began,
+        };
         unsaid.flat_map(|unsaid| &unsaid.commands).filter(counts)
     }
 
@@ -269,12 +287,63 @@ impl ShellCommands {
     }
 
     /// The id of the next.
-    pub(crate) fn next_id(&self) -> CallId {
+    pub fn next_id(&self) -> CallId {
         CallId(format!("u{}", self.count + 1))
     }
 
     /// How many of the turns' numbers are theirs.
     pub(crate) fn numbered(&self) -> u32 {
         self.numbered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(call: &CallId) -> Event {
+        Event::HooksRan {
+            step: 0,
+            point: HookPoint::BeforeTool,
+            call: Some(call.clone()),
+            runs: Vec::new(),
+            notes: Vec::new(),
+            system: None,
+            tools: None,
+            input: Some(json!({"command": "two, as a hook has it"})),
+            verdict: None,
+            sent_back: None,
+            stopped: None,
+        }
+    }
+
+    #[test]
+    fn what_hooks_refused_or_changed_of_a_template_is_known_with_what_it_ran() {
+        let mut shell = ShellCommands::default();
+        let message = MessageId::from("m1");
+        let ran = |shell: &ShellCommands, command: &str| Event::UserRan {
+            call: shell.next_id(),
+            command: command.to_owned(),
+            keep_from_model: false,
+            turn: None,
+            snapshot: false,
+            message: Some(message.clone()),
+            terminal: false,
+        };
+        let hear = |shell: &mut ShellCommands, event: Event| shell.hear(&event, 1);
+        // Refused, it never starts; stopped before it starts, it never ran, and is not known.
+        for (command, status) in [("one", Status::Denied), ("gone", Status::Cancelled)] {
+            let (call, event) = (shell.next_id(), ran(&shell, command));
+            hear(&mut shell, event);
+            hear(&mut shell, Event::CallSettled { call, outcome: Outcome::new(status, "") });
+        }
+        let call = shell.next_id();
+        hear(&mut shell, changed(&call));
+        let event = ran(&shell, "two, as a hook has it");
+        hear(&mut shell, event);
+        hear(&mut shell, Event::CallStarted { call: call.clone() });
+        let known: Vec<(&str, bool)> = shell.ran_for(&message).map(|ran| (&*ran.command, ran.is_changed)).collect();
+        assert_eq!(known, [("one", false), ("two, as a hook has it", true)]);
+        assert!(shell.is_of_template(&call) && !shell.is_of_template(&shell.next_id()));
     }
 }

@@ -338,6 +338,7 @@ impl Driver {
         match &record.event {
             Event::ContextGiven { items } => items.iter().for_each(|item| remember_given(item, &services.ledger)),
             Event::DeadlinePassed {} => self.pause(false),
+            Event::HooksRan { call: Some(call), stopped: Some(reason), .. } => self.line.stopped_by_hook(call, reason),
             Event::RewindFinished { .. } => self.memory.entries.forget(),
             Event::ApprovalGiven { subject: Subject::Host { call, host }, decision, .. } => {
                 self.hosts.answered(call, host, decision.is_yes());

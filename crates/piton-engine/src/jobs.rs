@@ -47,7 +47,7 @@ pub(crate) use self::context::{JobContext, Memory, ServersRun, Services, Session
 pub(crate) use self::find::find_answer;
 pub(crate) use self::fork::fork;
 pub(crate) use self::frames::Frames;
-pub(crate) use self::gate::begin;
+pub(crate) use self::gate::{begin, show_command};
 pub(crate) use self::host::{asked as host_asked, judged as host_judged};
 pub(crate) use self::judge::{Writer, may_run};
 pub(crate) use self::model::{window_changed, window_learned};

@@ -138,8 +138,9 @@ fn trusted_a_repository_for_claude_code_runs_as_it_stands() {
     all_in(text(2), &["NOTING in ", "tools/market/notes"]);
     assert_eq!((text(4), &outcomes[5]["status"]), ("You said x.", &json!("denied")), "{outcomes:?}");
     assert!(stage.workspace.has("ran"));
+    // For the command of the template, and for the model's.
     let hooked = stage.workspace.read("hooked");
-    assert_eq!((hooked.matches("settings").count(), hooked.matches("plugin").count()), (1, 1), "{hooked}");
+    assert_eq!((hooked.matches("settings").count(), hooked.matches("plugin").count()), (2, 2), "{hooked}");
     stage.run(&["/fix 12 high"]).expect_code(0);
     all_in(self::bodies(&stage).last().unwrap(), &["Fix issue 12 with priority high."]);
     none_in(&self::bodies(&stage).concat(), &["hunter2"]);

@@ -296,3 +296,92 @@ fn what_does_not_count_takes_no_name_away() {
     stage.run(&["/brew green tea"]).expect_code(0);
     assert!(said(&stage).contains("Brew green tea."), "{}", said(&stage));
 }
+
+/// A hook before or after commands, as a script of the user's.
+fn hook(stage: &Stage, event: &str, text: &str) -> String {
+    stage.home.write(format!("{event}.sh"), text);
+    let script = stage.home.path().join(format!("{event}.sh"));
+    format!("[[hooks.{event}]]\nmatcher = \"Bash\"\ncommand = \"sh {}\"\n", script.display())
+}
+
+/// What a hook has written into the workspace, an object a line.
+fn seen(stage: &Stage, file: &str) -> Vec<Value> {
+    stage.workspace.read(file).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn hooks_see_what_a_template_runs_before_and_after_and_can_refuse_it() {
+    let template = "One !`echo first` two !`rm -rf build` three !`echo third`.";
+    let stage = stage(&[(".piton/commands/look.md", template), ("build/kept", "")]);
+    let guard = "input=$(cat)\nprintf '%s\\n' \"$input\" >> \"$CLAUDE_PROJECT_DIR/before\"\n\
+                 case \"$input\" in *'rm -rf'*) echo 'rm -rf is not allowed here' >&2; exit 2;; esac\n";
+    let watch = "input=$(cat)\nprintf '%s\\n' \"$input\" >> \"$CLAUDE_PROJECT_DIR/after\"\n\
+                 case \"$input\" in *third*) echo '{\"hookSpecificOutput\":{\"updatedToolOutput\":\"3rd\"}}';; esac\n";
+    let config = [hook(&stage, "PreToolUse", guard), hook(&stage, "PostToolUse", watch)].concat();
+    let stage = stage.with_config(&config);
+    stage.run(&["--trust", "/look"]).expect_code(0);
+    expect_said(
+        &stage,
+        "One first two The command was not run: a hook refused it. rm -rf is not allowed here three 3rd.",
+    );
+    assert!(stage.workspace.has("build/kept"));
+    let before = seen(&stage, "before");
+    let commands: Vec<&str> = before.iter().map(|call| call["tool_input"]["command"].as_str().unwrap()).collect();
+    assert_eq!(commands, ["echo first", "rm -rf build", "echo third"]);
+    assert_eq!((&before[0]["tool_name"], &before[0]["tool_use_id"]), (&json!("Bash"), &json!("u1")));
+    let after = seen(&stage, "after");
+    assert_eq!(after.len(), 2, "nothing comes after what was refused: {after:?}");
+    // All of it is on record, the refused one as any call that was refused.
+    let journal = stage.journal();
+    let kinds = |kind: &str| journal.iter().filter(|event| event["type"] == kind).collect::<Vec<_>>();
+    assert_eq!((kinds("user_ran").len(), kinds("call_started").len(), kinds("hooks_ran").len()), (3, 2, 5));
+    let denied = kinds("call_settled").into_iter().filter(|event| event["outcome"]["status"] == "denied").count();
+    assert_eq!(denied, 1);
+}
+
+#[test]
+fn a_hook_that_wants_a_person_to_be_asked_about_a_template_or_stops_it_has_its_way() {
+    let stage = stage(&[(".piton/commands/look.md", "It says: !`touch ran`")]);
+    let ask = "echo '{\"hookSpecificOutput\":{\"permissionDecision\":\"ask\",\"permissionDecisionReason\":\"hmm\"}}'";
+    let config = hook(&stage, "PreToolUse", ask);
+    let mut stage = stage.with_config(&config);
+    stage.run(&["--trust", "/look"]).expect_code(0);
+    expect_said(&stage, "a hook wants a person to be asked, and nothing is asked about a template. hmm");
+    for event in ["PreToolUse", "PostToolUse"] {
+        let asked = stage.provider.requests().len();
+        let stop = "echo '{\"continue\":false,\"stopReason\":\"that is enough\"}'";
+        let config = hook(&stage, event, stop);
+        stage = stage.with_config(&config);
+        let ran = stage.run(&["--trust", "/look"]).expect_code(1);
+        assert!(ran.stderr.contains("/look: a hook stopped it: that is enough"), "{}", ran.stderr);
+        assert_eq!(stage.provider.requests().len(), asked, "nothing is sent");
+        assert_eq!(stage.workspace.has("ran"), event == "PostToolUse");
+    }
+}
+
+#[test]
+fn what_hooks_made_of_a_template_is_not_run_again_when_it_is_sent_again_after_a_kill() {
+    let stage = stage(&[]);
+    let template = "!`rm -rf x`, !`echo one` and !`echo two >> ran; until test -e go; do sleep 0.02; done`.";
+    stage.home.write(".claude/commands/deploy.md", template);
+    let other = r#"{"hookSpecificOutput":{"updatedInput":{"command":"echo ONE >> ran; echo ONE"}}}"#;
+    let guard =
+        format!("case \"$(cat)\" in *'rm -rf'*) echo no >&2; exit 2;; *'\"echo one\"'*) echo '{other}';; esac\n");
+    let config = hook(&stage, "PreToolUse", &guard);
+    let stage = stage.with_config(&config);
+    let ran = || if stage.workspace.has("ran") { stage.workspace.read("ran") } else { String::new() };
+    let send = |more: &[&str]| {
+        let mut talk = Talk::new(&stage, more);
+        talk.say(r#"{"do":"prompt","command":"deploy","message":"m1"}"#);
+        talk
+    };
+    let mut talk = send(&[]);
+    until("the third runs", || ran() == "ONE\ntwo\n");
+    talk.killed();
+    stage.workspace.write("go", "");
+    let mut talk = send(&["--continue"]);
+    until("it is said", || talk.count("result") == 1);
+    assert_eq!(talk.end(), 0);
+    assert_eq!(ran(), "ONE\ntwo\n", "nothing ran again");
+    expect_said(&stage, "The command was not run: a hook refused it. no, ONE and (no output).");
+}

@@ -1,6 +1,6 @@
 //! Commands of the repository's and the user's: what somebody says with one becomes the words of its template, with what the
 //! commands in it print. These are run as commands of the user's own ([`piton_core::shell`]), one after another, before the words
-//! are let in as any others are.
+//! are let in as any others are. Hooks see each of them before and after it runs, as they see calls of the model's.
 
 use super::Driver;
 use super::asked::MOST_WAITING;
@@ -8,10 +8,11 @@ use super::filling::{Filling, Want};
 use super::line::{Line, Progress, Waiting};
 use crate::commands::CommandError;
 use crate::error::{EngineError, ShellError};
-use crate::jobs::{Key, SideJob, UserMessage, Writer, ask_agent, expand, may_run};
-use piton_core::call::Outcome;
+use crate::jobs::{Key, SideJob, UserMessage, Writer, ask_agent, expand, may_run, show_command};
+use piton_core::call::{Outcome, Status};
 use piton_core::event::Event;
-use piton_core::ids::CallId;
+use piton_core::hook::HookPoint;
+use piton_core::ids::{CallId, MessageId};
 use piton_core::message::Part;
 use piton_core::template;
 use std::path::PathBuf;
@@ -30,6 +31,13 @@ impl Line {
     pub(super) fn ran(&mut self, call: &CallId, outcome: &Outcome) {
         if let Some(filling) = self.filling() {
             filling.ran(call, outcome);
+        }
+    }
+
+    /// Takes notice of why a hook stops what it was asked about.
+    pub(super) fn stopped_by_hook(&mut self, call: &CallId, reason: &str) {
+        if let Some(filling) = self.filling() {
+            filling.stop(call, reason);
         }
     }
 }
@@ -54,19 +62,7 @@ impl Driver {
         match want {
             Want::Wait => return false,
             Want::Refuse(why) => self.refuse_command(why),
-            Want::Run(code) => match self.may_fill(&code) {
-                Ok(()) => {
-                    let settings = &self.services.settings;
-                    let takes_snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
-                    let event = self.session.user_ran(code, false, takes_snapshots, Some(id), false);
-                    if let (Event::UserRan { call, .. }, Some(filling)) = (&event, self.line.filling()) {
-                        filling.runs(call.clone());
-                    }
-                    self.record(event);
-                    return false;
-                }
-                Err(error) => self.refuse_command(format!("{code}: {error}")),
-            },
+            Want::Run(code) => return self.run_of_template(code, id),
             Want::Say => {
                 if let Some(Waiting::Prompt { message, progress, .. }) = self.line.front()
                     && let Progress::Filling(filling) = std::mem::replace(progress, Progress::Said)
@@ -75,6 +71,55 @@ impl Driver {
                 }
             }
         }
+        true
+    }
+
+    /// Runs the next command of the template at the front, once hooks have had their say. Whether there is more to do at once.
+    fn run_of_template(&mut self, code: String, message: MessageId) -> bool {
+        let next = self.session.shell().next_id();
+        // Where the person has typed a command meanwhile, which has that id, they are asked again.
+        let said = self.line.filling().and_then(|filling| filling.take_said(&next));
+        let said = match said {
+            None if self.services.hooks.want(HookPoint::BeforeTool) => {
+                let task = show_command(&next, &code, &self.context());
+                self.line.filling().into_iter().for_each(|filling| filling.show(next.clone()));
+                self.jobs.put_ready(Key::Side(SideJob::Line), task);
+                return false;
+            }
+            None => Ok(code.clone()),
+            Some(said) => said,
+        };
+        self.line.filling().into_iter().for_each(|filling| filling.runs(next.clone()));
+        match said {
+            Ok(code) => match self.may_fill(&code) {
+                Ok(()) => {
+                    let settings = &self.services.settings;
+                    let takes_snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
+                    self.record(self.session.user_ran(code, false, takes_snapshots, Some(message), false));
+                    false
+                }
+                Err(error) => {
+                    self.refuse_command(format!("{code}: {error}"));
+                    true
+                }
+            },
+            // On record as any call that was refused; the words take the place of its output.
+            Err(words) => {
+                self.record(self.session.user_ran(code, false, false, Some(message), false));
+                let outcome = Outcome::new(Status::Denied, words);
+                self.record(Event::CallSettled { call: next, outcome });
+                true
+            }
+        }
+    }
+
+    /// Where hooks have looked at the next command of the template at the front: takes what they said, and puts it on record. Whether
+    /// it was that.
+    pub(super) fn hooks_saw_command(&mut self, events: &mut Vec<Event>) -> bool {
+        let Some(filling) = self.line.filling().filter(|filling| filling.is_seen_by_hooks()) else { return false };
+        filling.hooks_ran(events);
+        events.retain(|event| !matches!(event, Event::HooksRan { runs, .. } if runs.is_empty()));
+        self.record_all(std::mem::take(events));
         true
     }
 

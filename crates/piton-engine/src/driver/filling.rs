@@ -4,11 +4,14 @@ use crate::commands::Expanded;
 use crate::directed::Directed;
 use crate::jobs::UserMessage;
 use piton_core::call::{Outcome, Picture, Status};
+use piton_core::event::Event;
+use piton_core::hook::HookVerdict;
 use piton_core::ids::CallId;
 use piton_core::message::Part;
 use piton_core::shell::TemplateCommand;
 use piton_core::subtask::TOLD;
 use piton_core::template::Piece;
+use serde_json::Value;
 
 /// A template on its way to words.
 pub(super) struct Filling {
@@ -20,6 +23,17 @@ pub(super) struct Filling {
     printed: Vec<Outcome>,
     /// The one that runs.
     runs: Option<CallId>,
+    /// The next one, where hooks are asked about it.
+    seen: Option<Seen>,
+    /// Why a hook will have none of it.
+    stopped: Option<String>,
+}
+
+/// What hooks say of a command before it runs.
+struct Seen {
+    call: CallId,
+    /// The command as they leave it, or why it is not run; `None` while they look at it.
+    said: Option<Result<String, String>>,
 }
 
 /// What a template wants next.
@@ -42,9 +56,11 @@ impl Filling {
         ran: impl IntoIterator<Item = &'r TemplateCommand>,
     ) -> Self {
         let Expanded { pieces, pictures, allows, directions: _, file: _ } = expanded;
-        let mut filling = Self { pieces, pictures, allows, directed, printed: Vec::new(), runs: None };
+        let (printed, stopped) = (Vec::new(), None);
+        let mut filling = Self { pieces, pictures, allows, directed, printed, runs: None, seen: None, stopped };
         let (mut printed, mut runs) = (Vec::new(), None);
-        for (_, ran) in filling.commands().zip(ran).take_while(|(code, ran)| *code == ran.command) {
+        let is_its = |(code, ran): &(&str, &TemplateCommand)| ran.is_changed || *code == ran.command;
+        for (_, ran) in filling.commands().zip(ran).take_while(is_its) {
             match &ran.outcome {
                 Some(outcome) => printed.push(outcome.clone()),
                 None => runs = Some(ran.call.clone()),
@@ -58,8 +74,11 @@ impl Filling {
         if let Some(stopped) = self.printed.last().filter(|outcome| outcome.status == Status::Cancelled) {
             return Want::Refuse(format!("a command of its template was stopped: {}", stopped.text.trim()));
         }
-        if self.runs.is_some() {
+        if self.runs.is_some() || self.is_seen_by_hooks() {
             return Want::Wait;
+        }
+        if let Some(reason) = &self.stopped {
+            return Want::Refuse(format!("a hook stopped it: {reason}"));
         }
         self.commands().nth(self.printed.len()).map_or(Want::Say, |code| Want::Run(code.to_owned()))
     }
@@ -92,6 +111,43 @@ impl Filling {
             }
         }
         (all, own)
+    }
+
+    /// Hooks look at its next command, which shall have this id.
+    pub(super) fn show(&mut self, call: CallId) {
+        self.seen = Some(Seen { call, said: None });
+    }
+
+    /// Whether hooks look at its next command.
+    pub(super) fn is_seen_by_hooks(&self) -> bool {
+        self.seen.as_ref().is_some_and(|seen| seen.said.is_none())
+    }
+
+    /// Takes notice of what hooks have done with its next command.
+    pub(super) fn hooks_ran(&mut self, events: &[Event]) {
+        let code = self.commands().nth(self.printed.len()).unwrap_or_default().to_owned();
+        let said = events.iter().find_map(|event| match event {
+            Event::HooksRan { verdict, input, .. } => Some(said_of(code.clone(), verdict.as_ref(), input.as_ref())),
+            _ => None,
+        });
+        let said =
+            said.unwrap_or_else(|| Err("The command was not run: its hooks panicked; this is a bug.".to_owned()));
+        if let Some(seen) = &mut self.seen {
+            seen.said = Some(said);
+        }
+    }
+
+    /// What hooks have said of its next command, if that has this id.
+    pub(super) fn take_said(&mut self, next: &CallId) -> Option<Result<String, String>> {
+        self.seen.take().filter(|seen| seen.call == *next)?.said
+    }
+
+    /// Takes notice of why a hook stops what it was asked about, where that is one of its commands.
+    pub(super) fn stop(&mut self, call: &CallId, reason: &str) {
+        let seen = self.seen.as_ref().map(|seen| &seen.call);
+        if self.runs.as_ref().or(seen) == Some(call) {
+            self.stopped = Some(reason.to_owned());
+        }
     }
 
     /// Whether something runs for it.
@@ -134,6 +190,24 @@ impl Filling {
             (called.for_turn, called.subtask) = (for_turn, subtask);
         }
         message.parts.splice(0..0, made);
+    }
+}
+
+/// A command as hooks leave it, or why it is not run. Nobody is asked about a template.
+fn said_of(code: String, verdict: Option<&HookVerdict>, input: Option<&Value>) -> Result<String, String> {
+    match (verdict, input) {
+        (Some(HookVerdict::Refuse(reason)), _) => {
+            Err(format!("The command was not run: a hook refused it. {reason}").trim_end().to_owned())
+        }
+        (Some(HookVerdict::Ask(reason)), _) => {
+            let why = "a hook wants a person to be asked, and nothing is asked about a template";
+            Err(format!("The command was not run: {why}. {reason}").trim_end().to_owned())
+        }
+        (Some(HookVerdict::Allow) | None, None) => Ok(code),
+        (Some(HookVerdict::Allow) | None, Some(input)) => match input["command"].as_str() {
+            Some(command) => Ok(command.to_owned()),
+            None => Err("The command was not run: a hook changed it into something without a command.".to_owned()),
+        },
     }
 }
 

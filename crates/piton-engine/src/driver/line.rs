@@ -91,7 +91,11 @@ pub(super) enum Progress {
 impl Progress {
     /// Whether a job is at it.
     pub(super) fn has_job(&self) -> bool {
-        matches!(self, Self::Expanding(_) | Self::Vetting)
+        match self {
+            Self::Expanding(_) | Self::Vetting => true,
+            Self::Filling(filling) => filling.is_seen_by_hooks(),
+            Self::Said => false,
+        }
     }
 }
 
@@ -379,7 +383,7 @@ impl Driver {
             self.move_up();
             return Ok(());
         }
-        if self.expanded() {
+        if self.expanded() || self.hooks_saw_command(&mut events) {
             self.move_up();
             return Ok(());
         }

@@ -13,6 +13,7 @@ use piton_core::message::{Message, ToolCall};
 use piton_core::question::Decision;
 use piton_core::request::Frame;
 use piton_core::secrets::Depth;
+use piton_core::shell;
 use piton_core::turn::{Gate, State};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,6 +33,13 @@ pub(crate) fn begin(cx: &JobContext<'_>) -> Task {
     let how = if is_resumed { SessionStart::Resumed } else { SessionStart::New };
     let (hooks, at) = (cx.services.hooks.clone(), cx.hook_context());
     Task::new(async move { hooks.session_start(&at, how).await }, |gated, cx| passed(gated, None, cx))
+}
+
+/// Lets hooks see a command of a template before it runs. No turn wants this.
+pub(crate) fn show_command(call: &CallId, command: &str, cx: &JobContext<'_>) -> Task {
+    let (hooks, at) = (cx.services.hooks.clone(), cx.hook_context());
+    let call = shell::user_call(call, command, false);
+    Task::new(async move { hooks.before_tool(&at, &call).await }, |gated, cx| passed(gated, None, cx))
 }
 
 fn task(gate: Gate, cx: &JobContext<'_>) -> Option<Task> {

@@ -12,7 +12,7 @@ use super::{JobContext, Step, Task, shown};
 use crate::elicit::CallClient;
 use crate::family::{AtWork, Kin};
 use crate::firewall::{EnvFiles, know_keys};
-use crate::hooks::{Gated, Ran};
+use crate::hooks::{Gated, HookContext, Hooks, Ran};
 use crate::otel;
 use crate::sampling::Sampler;
 use crate::store::Stored;
@@ -77,9 +77,7 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
     let (cut, folder) = (cx.session.policy().calls.output_cut, cx.services.calls_dir());
     let spill = Spill { cut, folder, call: call.id.clone(), firewall: context.firewall.clone() };
     let variables = Variables { files: Arc::clone(&cx.services.env_files), workspace: context.workspace.clone() };
-    // What the user runs themselves is no call of the model's: hooks are asked about those.
-    let is_of_user = cx.session.shell().find(&call.id).is_some();
-    let hooks = (!is_of_user && cx.want(HookPoint::AfterTool)).then(|| (cx.services.hooks.clone(), cx.hook_context()));
+    let hooks = hooks_after(&call.id, cx);
     let span = tracing::info_span!(target: "piton", "tool_call", call = call.id.as_str(), tool = call.name);
     let (id, stop) = (call.id.clone(), context.cancel.clone());
     let leave = tool.spec().name.eq(shell::TOOL).then(|| context.leave.clone());
@@ -120,6 +118,14 @@ pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
         Some(leave) => task.left_by(leave),
         None => task,
     })
+}
+
+/// The hooks that see what came of a call. What the user has typed themselves is nothing that hooks are asked about; what a template
+/// runs is.
+fn hooks_after(call: &CallId, cx: &JobContext<'_>) -> Option<(Hooks, Arc<HookContext>)> {
+    let shell = cx.session.shell();
+    let is_typed = shell.find(call).is_some() && !shell.is_of_template(call);
+    (!is_typed && cx.want(HookPoint::AfterTool)).then(|| (cx.services.hooks.clone(), cx.hook_context()))
 }
 
 /// The place of its session, for a call that needs one. Told to stop, it needs none for that.
