@@ -113,11 +113,15 @@ fn known(field: &str, value: &Value, agent: &mut Agent, unknown: &mut Vec<String
             let most = value.as_u64().and_then(|most| u32::try_from(most).ok()).filter(|most| *most > 0);
             agent.max_steps = Some(most.ok_or_else(|| format!("{field}: a number from 1 on is wanted"))?);
         }
-        "mode" => {
-            let mode = word(field, value)?;
-            agent.is_subagent &= mode != "primary";
-            agent.is_primary &= mode != "subagent";
-        }
+        "mode" => match word(field, value)?.as_str() {
+            "primary" => agent.is_subagent = false,
+            "subagent" => agent.is_primary = false,
+            "all" => {}
+            other => {
+                let known = "`primary`, `subagent` and `all`";
+                return Err(format!("mode: `{}` is not known, only {known}", line(other, NAME_CHARS)));
+            }
+        },
         "hidden" => agent.is_subagent &= !truth(field, value)?,
         "disable" => {
             let is_disabled = truth(field, value)?;
@@ -313,6 +317,9 @@ mod tests {
             ("---\ntemperature: hot\n---\nx", "temperature: a number from 0 to 2 is wanted"),
             ("---\ntop_p: 1.5\n---\nx", "top_p: a number from 0 to 1 is wanted"),
             ("---\npermissionMode: wild\n---\nx", "is none"),
+            ("---\nname: x\nmode: subagnet\n---\nx", "line 3: mode: `subagnet` is not known, only `primary`"),
+            ("---\nmode: [all]\n---\nx", "mode"),
+            ("---\nisolation: container\n---\nx", "isolation: `container` is not known"),
             ("---\npermission:\n  bash: maybe\n---\nx", "allow, ask or deny"),
             ("---\ntools:\n  bash: perhaps\n---\nx", "true or false"),
             ("---\neffort: enormous\n---\nx", "is none"),
