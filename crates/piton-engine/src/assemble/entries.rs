@@ -141,8 +141,14 @@ struct Candidate<E> {
 }
 
 impl<E: Entry> Candidate<E> {
-    /// Those that are files below a folder.
-    fn of_files(folder: &Path, files: Vec<Listed>, left: &mut Left) -> Vec<Self> {
+    /// Those that are files below a folder; last what of it is left out.
+    fn of_files(folder: &Path, below: Below, left: &mut Left) -> Vec<Self> {
+        let left_out = below.left_out().map(|(file, why)| {
+            let at = At { folder: folder.to_owned(), file, part: None };
+            Self { at, text: Err(why), read: None }
+        });
+        let left_out: Vec<Self> = left_out.collect();
+        let files = below.files;
         let at = |file: Listed| (At { folder: folder.to_owned(), file: file.path, part: None }, file.is_regular);
         let all: Vec<(At, bool)> = files.into_iter().map(at).collect();
         let early = side_by_side(&all, |(at, is_regular)| is_regular.then(|| early(at)).flatten());
@@ -153,7 +159,7 @@ impl<E: Entry> Candidate<E> {
             }
             _ => Self { text: left.text(&at.file), at, read: None },
         };
-        all.into_iter().zip(early).map(candidate).collect()
+        all.into_iter().zip(early).map(candidate).chain(left_out).collect()
     }
 
     /// What it is called in a list of trust, and all that trust covers.
@@ -355,7 +361,7 @@ fn of_folders<E: Entry>(
     all: &mut Vec<Candidate<E>>,
 ) {
     for folder in names.iter().filter(|name| reads(Program::of(name))).map(|name| below.join(name)) {
-        all.extend(Candidate::of_files(&folder, files(&folder, E::PLACES.files), left));
+        all.extend(Candidate::of_files(&folder, Below::of(&folder, E::PLACES.files), left));
     }
 }
 
@@ -385,44 +391,101 @@ struct Listed {
     is_regular: bool,
 }
 
-/// The files below a folder, by name.
-fn files(folder: &Path, which: Files) -> Vec<Listed> {
-    let mut found = Vec::new();
-    below(folder, which, DEPTH, &mut found);
-    found
+/// What lies below a folder, by name, and the first of what is too much or too deep to be looked at.
+#[derive(Default)]
+struct Below {
+    files: Vec<Listed>,
+    beyond: Option<PathBuf>,
+    too_deep: Option<PathBuf>,
 }
 
-fn below(folder: &Path, which: Files, depth: usize, found: &mut Vec<Listed>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let mut paths: Vec<(PathBuf, fs::FileType)> =
-        entries.flatten().filter_map(|entry| Some((entry.path(), entry.file_type().ok()?))).collect();
-    paths.sort_by(|one, other| one.0.cmp(&other.0));
-    for (path, kind) in paths {
-        if found.len() >= MOST_FILES {
-            return;
-        }
-        match which {
-            Files::Markdown if kind.is_dir() && depth > 0 => below(&path, which, depth - 1, found),
-            Files::Markdown if !kind.is_dir() && path.extension().is_some_and(|end| end == "md") => {
-                found.push(Listed { path, is_regular: kind.is_file() });
+impl Below {
+    fn of(folder: &Path, which: Files) -> Self {
+        let mut below = Self::default();
+        below.look(folder, which, DEPTH);
+        below
+    }
+
+    fn look(&mut self, folder: &Path, which: Files, depth: usize) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        let mut paths: Vec<(PathBuf, fs::FileType)> =
+            entries.flatten().filter_map(|entry| Some((entry.path(), entry.file_type().ok()?))).collect();
+        paths.sort_by(|one, other| one.0.cmp(&other.0));
+        for (path, kind) in paths {
+            if self.beyond.is_some() {
+                return;
             }
-            Files::Named(name) if kind.is_dir() || kind.is_symlink() => {
-                let file = path.join(name);
-                let looked_at = fs::symlink_metadata(&file);
-                let is_regular = looked_at.as_ref().is_ok_and(fs::Metadata::is_file);
-                match looked_at {
-                    Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                        if kind.is_dir() && depth > 0 {
-                            below(&path, which, depth - 1, found);
+            match which {
+                Files::Markdown if kind.is_dir() => self.descend(&path, which, depth),
+                Files::Markdown if is_markdown(&path) => self.add(path, kind.is_file()),
+                Files::Named(name) if kind.is_dir() || kind.is_symlink() => {
+                    let file = path.join(name);
+                    let looked_at = fs::symlink_metadata(&file);
+                    let is_regular = looked_at.as_ref().is_ok_and(fs::Metadata::is_file);
+                    match looked_at {
+                        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                            if kind.is_dir() {
+                                self.descend(&path, which, depth);
+                            }
                         }
+                        // One that cannot be reached, such as a link to itself, is named by whoever reads it.
+                        Ok(_) | Err(_) => self.add(file, is_regular),
                     }
-                    // One that cannot be reached, such as a link to itself, is named by whoever reads it.
-                    Ok(_) | Err(_) => found.push(Listed { path: file, is_regular }),
                 }
+                Files::Markdown | Files::Named(_) => {}
             }
-            Files::Markdown | Files::Named(_) => {}
         }
     }
+
+    fn add(&mut self, path: PathBuf, is_regular: bool) {
+        if self.files.len() < MOST_FILES {
+            self.files.push(Listed { path, is_regular });
+        } else {
+            self.beyond = Some(path);
+        }
+    }
+
+    fn descend(&mut self, folder: &Path, which: Files, depth: usize) {
+        if depth > 0 {
+            self.look(folder, which, depth - 1);
+        } else if self.too_deep.is_none() && holds_some(folder, which) {
+            self.too_deep = Some(folder.to_owned());
+        }
+    }
+
+    /// What is left out, each with why.
+    fn left_out(&self) -> impl Iterator<Item = (PathBuf, String)> {
+        let beyond = self.beyond.clone().map(|file| {
+            (
+                file,
+                format!(
+                    "only the first {MOST_FILES} files below a folder are read, so this one and those after it are not"
+                ),
+            )
+        });
+        let too_deep = self.too_deep.clone().map(|folder| {
+            (
+                folder,
+                format!(
+                    "nothing is read that lies more than {DEPTH} folders deep, here and elsewhere in the same place"
+                ),
+            )
+        });
+        beyond.into_iter().chain(too_deep)
+    }
+}
+
+fn is_markdown(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "md")
+}
+
+/// Whether something that counts elsewhere lies in this folder itself.
+fn holds_some(folder: &Path, which: Files) -> bool {
+    let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.any(|entry| match which {
+        Files::Markdown => is_markdown(&entry.path()),
+        Files::Named(name) => entry.path().join(name).is_file(),
+    })
 }
 
 #[cfg(test)]
@@ -565,6 +628,32 @@ mod tests {
         let unread: Vec<String> = all.iter().filter_map(words).collect();
         assert_eq!((all.len(), unread.len()), (70, 6));
         assert_eq!(unread[0], "it was not read: those before it come to 64 MB");
+    }
+
+    #[test]
+    fn files_beyond_the_most_of_a_folder_or_too_deep_in_it_are_named() {
+        let names: Vec<String> = (0..MOST_FILES + 3).map(|at| format!("config/things/a/{at:03}/THING.md")).collect();
+        let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), name.as_str())).collect();
+        let tree = Tree::with(&files);
+        let all = look::<Thing>(&tree.scope("repo"), []).expect("a list");
+        assert_eq!(all.len(), MOST_FILES + 1);
+        let mut notices = Vec::new();
+        assert_eq!(in_force(all, &mut notices).len(), MOST_FILES);
+        let said = |notices: &[Notice]| notices.iter().map(Notice::to_string).collect::<Vec<_>>().join("\n");
+        let beyond = said(&notices);
+        assert!(beyond.contains("a/500/THING.md is left out: only the first 500 files below a folder"), "{beyond}");
+        let tree = Tree::with(&[
+            ("config/things/1/2/3/4/5/6/THING.md", "deepest"),
+            ("config/things/1/2/3/4/5/6b/7/THING.md", "too deep"),
+            ("config/things/2/2/3/4/5/6/7/THING.md", "too deep, too"),
+            ("config/things/3/2/3/4/5/6/7/other.md", "of no interest"),
+        ]);
+        let mut notices = Vec::new();
+        let in_force = in_force(look::<Thing>(&tree.scope("repo"), []).expect("a list"), &mut notices);
+        assert_eq!(in_force, [Thing("deepest".into())]);
+        let deep = said(&notices);
+        assert!(deep.contains("5/6b is left out: nothing is read that lies more than 5 folders deep"), "{deep}");
+        assert_eq!(notices.len(), 1, "{deep}");
     }
 
     #[test]
