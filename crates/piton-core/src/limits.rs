@@ -112,3 +112,6 @@ pub const INQUIRY_OPTION_CHARS: usize = 400;
 pub const INQUIRY_ANSWER_CHARS: usize = 10_000;
 /// The longest that a question may wait before its default counts, in seconds: a day.
 pub const INQUIRY_MAX_SECONDS: u32 = 86_400;
+/// Names of agents, of skills and of commands that the line of an opened session lists, of each so many. With more the line would be
+/// long for every program that reads it, and most do not look at them.
+pub const OPENED_NAMES: usize = 200;

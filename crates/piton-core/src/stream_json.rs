@@ -7,6 +7,7 @@ use crate::call::Effects;
 use crate::client::{Mark, Of, Published, ServerNow};
 use crate::event::{Configure, Event, Record};
 use crate::ids::SessionId;
+use crate::limits::OPENED_NAMES;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -18,9 +19,28 @@ pub fn hello(piton: &str) -> Value {
     json!({"type": "hello", "stream": VERSION, "piton": piton})
 }
 
-/// The line with which a session is opened here: which it is, the agent that runs it and, where there are any, its MCP servers.
-pub fn opened(session: &SessionId, agent: &str, servers: &[ServerNow]) -> Value {
+/// What is in force in a session when it is opened, by its names: in order, without what is not trusted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Agents, for sessions and for calls.
+    pub agents: Vec<String>,
+    /// Skills.
+    pub skills: Vec<String>,
+    /// Slash commands in files.
+    pub commands: Vec<String>,
+}
+
+/// The line with which a session is opened here: which it is, the agent that runs it, what it offers and, where there are any, its
+/// MCP servers. Names beyond [`OPENED_NAMES`] are counted.
+pub fn opened(session: &SessionId, agent: &str, servers: &[ServerNow], offer: &Offer) -> Value {
     let mut line = json!({"type": "opened", "session": session, "agent": agent});
+    for (kind, names) in [("agents", &offer.agents), ("skills", &offer.skills), ("commands", &offer.commands)] {
+        let (listed, more) = names.split_at(names.len().min(OPENED_NAMES));
+        line[kind] = json!(listed);
+        if !more.is_empty() {
+            line["more"][kind] = json!(more.len());
+        }
+    }
     if !servers.is_empty() {
         line["servers"] = json!(servers);
     }
@@ -100,16 +120,26 @@ mod tests {
         let changed = Configure { agent: Some("plan".into()), ..Configure::default() };
         let changed = Event::SettingsChanged { changed, by: ChangedBy::User, at_once: false };
         let changed = Published::Recorded(Arc::new(Record { seq: 8, at_ms: 80, event: changed }));
-        let said = [hello("0.1.0"), opened(&"ses_1".into(), "build", &[])].map(|line| Some(line.to_string()));
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let offer = Offer { agents: names(&["build", "plan"]), skills: names(&["pdf"]), commands: names(&[]) };
+        let said = [hello("0.1.0"), opened(&"ses_1".into(), "build", &[], &offer)].map(|line| Some(line.to_string()));
         let told = [line(&recorded), line(&live), line(&changed), beside(&changed).map(|line| line.to_string())];
         assert_eq!(beside(&recorded), None);
         let lines: Vec<String> = said.into_iter().chain(told).flatten().collect();
         expect![[r#"
             {"type":"hello","stream":1,"piton":"0.1.0"}
-            {"type":"opened","session":"ses_1","agent":"build"}
+            {"type":"opened","session":"ses_1","agent":"build","agents":["build","plan"],"skills":["pdf"],"commands":[]}
             {"seq":7,"at_ms":70,"type":"call_requested","call":"c1_0","author":"model","effects":{"resume":"verify","beside":"alone","touches":"workspace"},"verdict":"allow","class":"write"}
             {"type":"paused","paused":true}
             {"seq":8,"at_ms":80,"type":"settings_changed","changed":{"agent":"plan"},"by":"user"}
             {"type":"agent_changed","agent":"plan"}"#]].assert_eq(&lines.join("\n"));
+    }
+
+    #[test]
+    fn the_line_of_an_opened_session_counts_what_it_does_not_list() {
+        let skills: Vec<String> = (0..OPENED_NAMES + 3).map(|at| format!("skill-{at:03}")).collect();
+        let line = opened(&"ses_1".into(), "build", &[], &Offer { skills, ..Offer::default() });
+        assert_eq!(line["skills"].as_array().map(Vec::len), Some(OPENED_NAMES));
+        assert_eq!((&line["skills"][0], &line["more"]), (&json!("skill-000"), &json!({"skills": 3})));
     }
 }

@@ -21,6 +21,11 @@ const NAME_CHARS: usize = 128;
 
 /// Finds commands by their names.
 pub trait Commands: Send + Sync {
+    /// The commands that were in force when the session was opened, by name.
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Fails if nothing has this name; a command that the user does not trust is found. No server is asked for its prompts.
     /// May block its thread.
     fn find(&self, name: &str, workspace: &Path) -> Result<(), CommandError>;

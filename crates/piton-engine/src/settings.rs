@@ -16,6 +16,7 @@ use piton_core::effort::Effort;
 use piton_core::inquiry::planning;
 use piton_core::permission::PermissionMode;
 use piton_core::policy::{Policy, RetryPolicies, ToolFields};
+use piton_core::stream_json::Offer;
 use piton_http::egress::Egress;
 use piton_models::generation::writes_patches;
 use piton_models::model::Model;
@@ -377,6 +378,21 @@ impl Settings {
     /// Its MCP servers, as they are now.
     pub fn servers(&self) -> Vec<ServerNow> {
         self.tools.servers().map(|servers| servers_now(&**servers)).unwrap_or_default()
+    }
+
+    /// What is in force in it, by name.
+    pub fn offer(&self) -> Offer {
+        let sorted = |mut names: Vec<String>| {
+            names.sort();
+            names
+        };
+        // One that is disabled does neither.
+        let agents = self.agents.iter().filter(|agent| agent.is_primary || agent.is_subagent);
+        Offer {
+            agents: sorted(agents.map(|agent| agent.name.clone()).collect()),
+            skills: sorted(self.skills.iter().map(|skill| skill.name().to_owned()).collect()),
+            commands: sorted(self.commands.as_ref().map(|commands| commands.names()).unwrap_or_default()),
+        }
     }
 
     /// The rules of its turns, with what its agent takes from them.

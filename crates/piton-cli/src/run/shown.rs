@@ -8,7 +8,7 @@ use piton_core::client::{Compacted, Of, Published, Reply, Report, ServerNow};
 use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::{CallId, SessionId};
 use piton_core::message::Part;
-use piton_core::stream_json;
+use piton_core::stream_json::{self, Offer};
 use piton_engine::engine::{EngineError, Handle, Resumed};
 use piton_tools::runner;
 use serde_json::json;
@@ -62,10 +62,10 @@ impl Shown {
         }
     }
 
-    /// A session is open here, run by this agent, with these MCP servers.
-    pub(crate) fn opened(&self, session: &SessionId, agent: &str, servers: &[ServerNow]) {
+    /// A session is open here, run by this agent, with these MCP servers, and offers this.
+    pub(crate) fn opened(&self, session: &SessionId, agent: &str, servers: &[ServerNow], offer: &Offer) {
         if let Self::StreamJson = self {
-            view::write_stdout(&format!("{}\n", stream_json::opened(session, agent, servers)));
+            view::write_stdout(&format!("{}\n", stream_json::opened(session, agent, servers, offer)));
         }
     }
 

@@ -83,7 +83,7 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
             // A session in which nothing is said is none.
             talk.input.first_words(&mut talk.shown).await?;
         }
-        let servers = prepared.settings.servers();
+        let (servers, offer) = (prepared.settings.servers(), prepared.settings.offer());
         // Another process was faster: then it is there that we speak.
         let Some(session) = prepared.open(engine, upkeep).await? else { continue };
         // Of a new place the model hears with the next message.
@@ -94,7 +94,7 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
         for words in order.wishes.kept().words() {
             talk.shown.note(&format!("this session uses {words}, set with `piton session mode`, `effort` or `tools`"));
         }
-        talk.shown.opened(session.id(), &agent, &servers);
+        talk.shown.opened(session.id(), &agent, &servers, &offer);
         let (id, is_new) = (session.id().clone(), order.place.resumed().is_none());
         let over = here(session, &mut talk).await;
         if is_new && over.is_err() && engine.discard_unused(&id).await? {

@@ -439,3 +439,22 @@ fn what_the_commands_of_a_skill_have_done_is_undone_with_the_turn() {
     Ran::of(stage.piton(&["undo"])).expect_code(0);
     assert!(!stage.workspace.has("made") && stage.workspace.read("kept") == "as it was\n");
 }
+
+#[test]
+fn the_line_of_an_opened_session_names_what_is_in_force_and_nothing_that_is_not_trusted() {
+    let names = |stage: &Stage| {
+        let ran = stage.run(&["go"]).expect_code(0);
+        let opened = ran.all("opened").remove(0);
+        ["agents", "skills", "commands"].map(|kind| opened[kind].clone())
+    };
+    let stage = stage(json!([{"text": "done", "repeat": true}])).with_files([
+        (".piton/commands/git/pr.md", "Open one."),
+        (".claude/agents/helper.md", "---\nname: helper\n---\nYou help."),
+    ]);
+    stage.home.write(".claude/commands/own.md", "Mine.");
+    let own = json!(["build", "explore", "general", "plan"]);
+    assert_eq!(names(&stage), [own, json!([]), json!(["own"])]);
+    Ran::of(stage.piton(&["trust", "--yes"])).expect_code(0);
+    let all = json!(["build", "explore", "general", "helper", "plan"]);
+    assert_eq!(names(&stage), [all, json!(["deploy", "pdf", "style"]), json!(["git:pr", "own"])]);
+}

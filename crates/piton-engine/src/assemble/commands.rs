@@ -58,6 +58,8 @@ impl Entry for Command {
 struct OfMachine {
     /// Where.
     scope: Scope,
+    /// Those that were in force at first.
+    names: Vec<String>,
     /// Skills are said like them.
     skills: Arc<Skills>,
     /// So are the prompts of servers.
@@ -65,6 +67,10 @@ struct OfMachine {
 }
 
 impl Commands for OfMachine {
+    fn names(&self) -> Vec<String> {
+        self.names.clone()
+    }
+
     fn find(&self, name: &str, workspace: &Path) -> Result<(), CommandError> {
         // A server that only a flag names is in no file.
         let is_theirs = |servers: &Arc<dyn Servers>| {
@@ -118,8 +124,8 @@ pub(super) fn of_session(
     (skills, servers): (&Arc<Skills>, Option<Arc<dyn Servers>>),
     notices: &mut Vec<Notice>,
 ) -> Result<Arc<dyn Commands>, Trouble> {
-    entries::in_force(look(scope)?, notices);
-    Ok(Arc::new(OfMachine { scope: scope.clone(), skills: Arc::clone(skills), servers }))
+    let names = entries::in_force(look(scope)?, notices).into_iter().map(|command| command.name).collect();
+    Ok(Arc::new(OfMachine { scope: scope.clone(), names, skills: Arc::clone(skills), servers }))
 }
 
 /// Whether somebody has written a command or a skill that this name could mean, trusted or not; or it is a prompt of a server, of which
