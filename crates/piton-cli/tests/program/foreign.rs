@@ -346,3 +346,26 @@ fn what_is_too_large_or_no_yaml_is_left_out_and_the_rest_works() {
     assert!(!sent.contains("u202e") && !sent.contains("u001b"), "{sent}");
     assert_eq!(sent.matches("Do /self again").count(), 2, "the prompt and the file, and no further");
 }
+
+#[test]
+fn commands_of_claude_code_and_servers_of_opencode_are_read_until_somebody_wants_none_of_them() {
+    let servers = r#"{"mcp": {"theirs": {"type": "local", "command": ["x"]}}}"#;
+    let stage = Stage::new(json!([])).with_files([
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        (".claude/commands/theirs.md", "Do it."),
+        (".piton/commands/own.md", "Do it."),
+        ("opencode.json", servers),
+    ]);
+    let listed = |stage: &Stage, what: &str| {
+        let ran = Ran::of(stage.piton(&[what, "list"])).expect_code(0);
+        ran.stdout + &ran.stderr
+    };
+    assert!(listed(&stage, "command").contains("/theirs") && listed(&stage, "mcp").contains("theirs"));
+    let stage = stage.with_config("[claude]\ncommands = false\n");
+    let commands = listed(&stage, "command");
+    assert!(!commands.contains("/theirs") && commands.contains("/own"), "{commands}");
+    assert!(listed(&stage, "mcp").contains("theirs"), "each is a switch of its own");
+    let stage = stage.with_config("[opencode]\nmcp = false\n");
+    assert!(!listed(&stage, "mcp").contains("theirs"), "{}", listed(&stage, "mcp"));
+    assert!(listed(&stage, "command").contains("/theirs"));
+}

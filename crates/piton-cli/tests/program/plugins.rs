@@ -208,6 +208,32 @@ fn a_git_repository_is_cloned_without_its_hooks_and_pinned() {
     assert_eq!(left, 2, "clones and copies that are no longer wanted are gone");
 }
 
+#[test]
+fn a_plugin_of_a_marketplace_in_a_git_repository_is_added_by_its_name() {
+    let stage = with_own_tools(Stage::new(answers()), "market/plugins/tools");
+    let market = json!({"name": "here", "owner": {"name": "x"}, "plugins": [
+        {"name": "tools", "source": "./plugins/tools"}, {"name": "out", "source": "../elsewhere"},
+    ]});
+    stage.home.write("market/.claude-plugin/marketplace.json", market.to_string());
+    let market = stage.home.path().join("market");
+    git(&market, &["init", "-q"]);
+    git(&market, &["add", "."]);
+    git(&market, &["commit", "-q", "-m", "one"]);
+    let url = format!("file://{}", market.display());
+    let add = |name: &str| Ran::of(stage.piton(&["plugin", "add", &url, name, "--yes"]));
+    add("nowhere").expect_code(1).expect_said(&["nowhere"]);
+    add("out").expect_code(1).expect_said(&["out"]);
+    add("tools").expect_code(0).expect_said(&["Of commit", "tools is added"]);
+    let listed = Ran::of(stage.piton(&["plugin", "list", "--json"])).expect_code(0).events().remove(0);
+    assert!(listed["from"].as_str().unwrap().contains(&url), "{listed}");
+    stage.run(&["--sandbox", "off", "/tools:git:changes one"]).expect_code(0);
+    assert!(last(&stage).contains("by the word"), "{}", last(&stage));
+    // An update looks into the marketplace again.
+    stage.home.write("market/plugins/tools/word.txt", "second");
+    git(&market, &["commit", "-q", "-a", "-m", "two"]);
+    Ran::of(stage.piton(&["plugin", "update", "tools", "--yes"])).expect_code(0).expect_said(&["-the word", "+second"]);
+}
+
 /// A repository whose settings enable a plugin of a marketplace that lies in it, and others that do not.
 fn repository(script: Value) -> Stage {
     let settings = json!({

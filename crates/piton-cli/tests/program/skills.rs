@@ -458,3 +458,16 @@ fn the_line_of_an_opened_session_names_what_is_in_force_and_nothing_that_is_not_
     let all = json!(["build", "explore", "general", "helper", "plan"]);
     assert_eq!(names(&stage), [all, json!(["deploy", "pdf", "style"]), json!(["git:pr", "own"])]);
 }
+
+#[test]
+fn skills_of_other_programs_are_read_until_somebody_wants_none_of_them() {
+    let stage = stage(json!([]));
+    Ran::of(stage.piton(&["trust", "--yes"])).expect_code(0);
+    let listed = |stage: &Stage| Ran::of(stage.piton(&["skill", "list", "--all"])).expect_code(0).stdout;
+    let has = |stage: &Stage| ["pdf", "deploy", "style"].map(|name| listed(stage).contains(&format!("{name} ")));
+    assert_eq!(has(&stage), [true, true, true]);
+    let stage = stage.with_config("[claude]\nskills = false\n");
+    assert_eq!(has(&stage), [false, true, true], "{}", listed(&stage));
+    let stage = stage.with_config("[opencode]\nskills = false\n");
+    assert_eq!(has(&stage), [true, false, true], "{}", listed(&stage));
+}

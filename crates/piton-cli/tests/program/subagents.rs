@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::Write as _;
 
-fn task(prompts: &[&str]) -> Value {
+pub(crate) fn task(prompts: &[&str]) -> Value {
     let call = |prompt: &&str| json!({"name": "task", "args": {"description": "a part", "prompt": prompt, "subagent_type": "general"}});
     json!({"tools": prompts.iter().map(call).collect::<Vec<_>>()})
 }
@@ -18,12 +18,12 @@ pub(crate) fn bash(of: &str, command: &str) -> Value {
 }
 
 /// The sessions of subagents, as their caller's journal has them.
-fn children(events: &[Value]) -> Vec<String> {
+pub(crate) fn children(events: &[Value]) -> Vec<String> {
     let begun = events.iter().filter(|event| event["type"] == "delegated");
     begun.map(|event| event["child"].as_str().unwrap().to_owned()).collect()
 }
 
-fn kinds(events: &[Value], kind: &str) -> usize {
+pub(crate) fn kinds(events: &[Value], kind: &str) -> usize {
     events.iter().filter(|event| event["type"] == kind).count()
 }
 
@@ -622,7 +622,7 @@ fn hooks_hear_that_a_subagent_begins_and_ends_and_can_send_it_back() {
     assert_eq!(heard[4]["agent_id"], Value::Null, "the caller's own hooks say nothing of an agent");
 }
 
-fn git(stage: &Stage, args: &[&str]) -> String {
+pub(crate) fn git(stage: &Stage, args: &[&str]) -> String {
     let mut command = std::process::Command::new("git");
     command
         .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
@@ -876,7 +876,7 @@ fn wrong_hooks_and_servers_of_an_agent_are_named() {
 }
 
 /// A subagent of a subagent at a question, both in the foreground.
-fn two_levels(then: &Value) -> Stage {
+pub(crate) fn two_levels(then: &Value) -> Stage {
     let lead = json!({"name": "task", "args": {"description": "lead", "prompt": "lead it", "subagent_type": "lead"}});
     let deep =
         json!({"name": "task", "args": {"description": "dig", "prompt": "dig deep", "subagent_type": "general"}});
