@@ -58,7 +58,7 @@ fn of_a_tree_every_subagent_is_called_once_and_answers_once_wherever_it_crashes(
     assert!(runs >= 200, "only {runs} runs");
 }
 
-/// With the tree of the test above these are more than two thousand crashes of trees.
+/// With the tree of the test above these are at least 1,200 crashes of trees.
 #[test]
 fn trees_with_an_open_question_or_little_left_in_the_purse_lose_nothing_either() {
     let sweeps: Vec<Sweep> = crash::trees().iter().map(|tree| crash::sweep(tree, 1, Planted::Nothing)).collect();
