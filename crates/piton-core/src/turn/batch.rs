@@ -24,7 +24,6 @@ use crate::message::{Part, ToolCall};
 use crate::permission::{Action, Rules};
 use crate::policy::{Policy, Wording};
 use crate::question::{Decision, Question, QuestionBlock, Target};
-use crate::shell;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -608,10 +607,7 @@ impl CallEntry {
     fn question(&self) -> Question {
         let json = self.call.input.value().map(Value::to_string).unwrap_or_default();
         let mut remember = Rules::default();
-        // Whoever allows `bash` allows every command.
-        if self.call.name != shell::TOOL {
-            remember.push(&self.call.name, Action::Allow);
-        }
+        remember.push(&self.call.name, Action::Allow);
         Question::may_run(format!("Use {}?", self.call.name), vec![QuestionBlock::Json { json }], remember)
     }
 

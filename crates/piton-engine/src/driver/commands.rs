@@ -22,7 +22,7 @@ impl Line {
     /// The template of the prompt at the front.
     fn filling(&mut self) -> Option<&mut Filling> {
         match self.front() {
-            Some(Waiting::Prompt { progress: Progress::Filling(filling), .. }) => Some(filling),
+            Some(Waiting::Prompt { progress: Progress::Filling(filling), .. }) => Some(&mut **filling),
             _ => None,
         }
     }
@@ -172,7 +172,7 @@ impl Driver {
                 template::fill_variables(&mut expanded.pieces, &variables);
                 let filling = Filling::new(expanded, directed, self.session.shell().ran_for(&message.id));
                 let codes: Vec<String> = filling.commands().map(str::to_owned).collect();
-                *progress = Progress::Filling(filling);
+                *progress = Progress::Filling(Box::new(filling));
                 // One that may not run keeps all of them from running.
                 let refused = codes.iter().find_map(|code| Some((code, self.may_fill(code).err()?)));
                 if let Some((code, error)) = refused {

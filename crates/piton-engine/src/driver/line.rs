@@ -83,7 +83,7 @@ pub(super) enum Progress {
     /// Its command is looked for, which arrives here.
     Expanding(Expanding),
     /// Its command was found: what its template runs is run.
-    Filling(Filling),
+    Filling(Box<Filling>),
     /// Hooks see it, or what it refers to is read.
     Vetting,
 }
