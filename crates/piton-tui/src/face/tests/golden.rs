@@ -2,7 +2,9 @@
 //! same in every theme: no meaning is in a colour alone.
 
 use super::*;
+use crate::review::{FileChange, Source};
 use crate::theme::Level;
+use crate::trust::{Brought, Standing};
 use expect_test::expect_file;
 use piton_core::call::{CallInput, Effects, Outcome, Status};
 use piton_core::event::Verdict;
@@ -258,6 +260,42 @@ fn screens() -> Vec<(&'static str, Way)> {
             let title = "Take back this turn and all behind it, words and files".to_owned();
             seat.tell(Input::Choose { purpose: crate::picker::Purpose::Rewind, title, items });
         }),
+        ("always, and how long", |seat| {
+            let Published::Wanted(Wanted { subject, want: Want::Approval(question) }) = wanted("git log") else {
+                return;
+            };
+            let want = Want::Approval(Box::new(question.lasting()));
+            seat.tell(Input::Heard(Box::new(Published::Wanted(Wanted { subject, want }))));
+            seat.waits(0);
+            seat.waits(GUARD);
+            seat.key(KeyCode::Char('a'));
+        }),
+        ("the model asks", |seat| {
+            hear(seat, work());
+            seat.tell(inquired(vec![InquiryQuestion {
+                question: "Which of the two files has the sign that is meant, the one that is called or the one that is tested?"
+                    .to_owned(),
+                options: options(&["calc.py", "test_calc.py"]),
+                default: vec!["calc.py".to_owned()],
+                ..Default::default()
+            }]));
+            seat.waits(0);
+            seat.waits(GUARD);
+        }),
+        ("history", |seat| {
+            let entry = |text: &str, time_ms| Entry {
+                text: text.to_owned(),
+                pastes: Vec::new(),
+                session: String::new(),
+                folder: String::new(),
+                time_ms,
+            };
+            seat.tell(Input::History(vec![entry("fix the failing test", 1), entry("now the docs, and 漢字", 2)]));
+            seat.control('r');
+        }),
+        ("leave", |seat| {
+            seat.control('c');
+        }),
         ("status by a script", |seat| {
             seat.tell(Input::Status(vec!["model · 41k · $0.12".to_owned(), "main ✚2".to_owned()]));
         }),
@@ -312,15 +350,75 @@ fn every_screen_in_three_themes() {
     expect_file!["golden/themes.txt"].assert_eq(&all);
 }
 
+/// Each page, by the way to it.
+fn pages() -> Vec<(&'static str, Way)> {
+    const HUNK: &str = "@@ -1,3 +1,3 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n \n";
+    vec![
+        ("keys", |seat| drop(seat.key(KeyCode::Char('?')))),
+        ("the last call", |seat| {
+            hear(seat, work());
+            seat.control('o');
+        }),
+        ("a text", |seat| {
+            let text = "# Context\n\nOf 200k tokens 41k are used.\n\u{202e}hidden\u{1b}[31m".to_owned();
+            seat.tell(Input::Page { title: "context".to_owned(), text, at_end: false });
+        }),
+        ("rewind", |seat| {
+            let turn = |turn, follows, prompt: &str, back| crate::rewind::Turn {
+                turn,
+                follows,
+                at: format!("11:{turn:02}"),
+                prompt: prompt.to_owned(),
+                changed: Some(crate::rewind::Changed { files: 2, added: 3, removed: 1 }),
+                cost_micros: 40_000,
+                back,
+            };
+            let turns = vec![
+                turn(2, None, "fix the failing test", Some(2)),
+                turn(5, Some(2), "rewrite in Rust\nall of it", None),
+                turn(9, Some(2), "now the docs", Some(1)),
+            ];
+            seat.tell(Input::Rewind(turns));
+        }),
+        ("review", |seat| {
+            let file = |path: &str| FileChange { path: path.into(), hunks: vec![HUNK.into()], note: None };
+            let picture = FileChange { hunks: Vec::new(), note: Some("a binary file".to_owned()), ..file("p.png") };
+            seat.tell(Input::Review(Source::Session, vec![file("calc.py"), picture]));
+        }),
+        ("trust", |seat| {
+            let brought = |kind: &str, path: &str, standing| Brought {
+                kind: kind.to_owned(),
+                path: path.to_owned(),
+                hash: "h".to_owned(),
+                standing,
+                does: "It starts its command.".to_owned(),
+                text: "{\"command\": \"npx\"}\n".to_owned(),
+            };
+            seat.tell(Input::Trust(vec![
+                brought("MCP server", ".mcp.json", Standing::Unknown),
+                brought("hooks", ".claude/settings.json", Standing::Trusted),
+            ]));
+        }),
+    ]
+}
+
 #[test]
-fn the_pages_of_the_face_fit_every_width() {
-    for columns in WIDTHS {
-        let mut seat = Seat::new(columns, ROWS);
-        seat.key(KeyCode::Char('?'));
-        let page = seat.face.page().expect("a page");
-        assert_eq!(page.len(), ROWS);
-        assert!(page.iter().all(|row| crate::text::line_width(row) <= columns), "{columns}");
+fn every_page_at_four_widths() {
+    let mut all = String::new();
+    for (name, way) in pages() {
+        for columns in WIDTHS {
+            let mut seat = seat_of(Theme::none(), columns, way);
+            let page = seat.face.page().expect("a page");
+            assert_eq!(page.len(), ROWS, "{name} at {columns}");
+            all.push_str(&format!("── {name}, {columns} columns\n"));
+            for row in &page {
+                assert!(crate::text::line_width(row) <= columns, "{name} at {columns}: {row}");
+                all.push_str(row.to_string().trim_end());
+                all.push('\n');
+            }
+        }
     }
+    expect_file!["golden/pages.txt"].assert_eq(&all);
 }
 
 /// What somebody hears: each thing once, as sentences, without frames.

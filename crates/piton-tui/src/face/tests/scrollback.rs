@@ -5,6 +5,7 @@
 use super::golden::{called, settled};
 use super::*;
 use crate::ansi::SYNC;
+use crate::full::Full;
 use crate::inline::{Inline, shown};
 use piton_core::call::{Outcome, Status};
 use piton_core::event::Canceller;
@@ -319,7 +320,7 @@ fn a_terminal_shows_each_row_of_the_transcript_once() {
 /// Heights are such that the tail fits each: what leaves the screen at its top cannot be taken back by anybody.
 #[test]
 fn a_terminal_that_is_resized_shows_each_row_of_the_transcript_once() {
-    runs(RUNS / 4, |seed| {
+    runs(RUNS, |seed| {
         fastrand::seed(seed);
         let mut stage = Stage::new(fastrand::usize(30..60), fastrand::usize(45..60));
         stage.seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
@@ -332,5 +333,69 @@ fn a_terminal_that_is_resized_shows_each_row_of_the_transcript_once() {
             stage.draw();
         }
         stage.check(&format!("seed {seed}"));
+    });
+}
+
+/// Text as a terminal shows it.
+fn shown_of(row: &Line<'static>) -> String {
+    row.to_string().trim_end().to_owned()
+}
+
+/// What the whole screen is to show: the end of the transcript, and below it the tail.
+fn whole(kept: &[Line<'static>], tail: &[Line<'static>], (columns, rows): (usize, usize)) -> Vec<String> {
+    let tail = &tail[tail.len().saturating_sub(rows)..];
+    let above: Vec<_> = kept.iter().flat_map(|row| crate::text::wrap(row, columns, 0)).collect();
+    let high = rows - tail.len();
+    let blank = std::iter::repeat_n(String::new(), high.saturating_sub(above.len()));
+    let above = above[above.len().saturating_sub(high)..].iter().map(shown_of);
+    blank.chain(above).chain(tail.iter().map(|row| shown_of(&crate::text::fit(row, columns)))).collect()
+}
+
+#[test]
+fn the_whole_screen_shows_the_end_of_the_transcript_and_hands_out_each_row_once() {
+    runs(RUNS / 4, |seed| {
+        fastrand::seed(seed);
+        let mut stage = Stage::new(fastrand::usize(20..60), fastrand::usize(8..40));
+        let mut full = Full::new(stage.size.0, stage.size.1);
+        full.syncs = true;
+        full.enter();
+        let (mut committed, mut written) = (Vec::new(), Vec::new());
+        stage.seat.tell(Input::Heard(Box::new(Published::CaughtUp)));
+        for told in session().all {
+            stage.seat.tell(Input::Heard(Box::new(told)));
+            stage.press_something();
+            match fastrand::u8(..20) {
+                0 => {
+                    stage.resize(fastrand::usize(20..60), fastrand::usize(8..40));
+                    full.resize(stage.size.0, stage.size.1);
+                    stage.terminal.process(b"\x1b[2J");
+                }
+                // The terminal's other screen is empty each time.
+                1 if !full.is_shown() => {
+                    full.enter();
+                    stage.terminal.process(b"\x1b[2J");
+                }
+                1 => written.extend(full.leave()),
+                _ => {}
+            }
+            let frame = stage.seat.face.frame(stage.seat.now_ms);
+            committed.extend(frame.commit.iter().cloned());
+            if !full.is_shown() {
+                full.keep(&frame.commit);
+                written.extend(frame.commit);
+                continue;
+            }
+            let again = crate::inline::Frame { commit: Vec::new(), ..frame.clone() };
+            let bytes = full.draw(frame);
+            assert!(!bytes.contains(SYNC.0) || bytes.ends_with(SYNC.1), "{bytes:?}");
+            stage.terminal.process(bytes.as_bytes());
+            let columns = u16::try_from(stage.size.0).unwrap();
+            let rows: Vec<String> =
+                stage.terminal.screen().rows(0, columns).map(|row| row.trim_end().to_owned()).collect();
+            assert_eq!(rows, whole(&committed, &again.tail, stage.size), "seed {seed}");
+            assert_eq!(full.draw(again), "", "nothing has changed");
+        }
+        written.extend(full.leave());
+        assert_eq!(written, committed, "seed {seed}: into the scrollback goes each row, once, in order");
     });
 }
