@@ -17,10 +17,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Ends the child in its own way, so that no other end of a face is taken for the panic's.
 const CODE: i32 = 7;
 
+/// Set where a test runs as the program at the terminal that it makes.
+const AT_TERMINAL: &str = "PITON_TEST_AT_TERMINAL";
+
+fn is_at_terminal() -> bool {
+    std::env::var_os(AT_TERMINAL).is_some()
+}
+
 /// Who holds the session is a panic of its own, on the face's thread: what it does with Ctrl-D.
-#[test]
-#[ignore = "the test below runs it at a terminal"]
-fn child_whose_face_panics() {
+fn face_panics() -> ! {
     let terminal = at_terminal();
     let began = Instant::now();
     while terminal.is_there() && began.elapsed() < PATIENCE {
@@ -32,9 +37,7 @@ fn child_whose_face_panics() {
 }
 
 /// Another thread panics: the face keeps the terminal, and what was said is told when it is gone.
-#[test]
-#[ignore = "the test below runs it at a terminal"]
-fn child_with_a_thread_that_panics() {
+fn thread_panics() -> ! {
     let terminal = at_terminal();
     assert!(std::thread::spawn(|| panic!("elsewhere")).join().is_err());
     assert!(terminal.is_there());
@@ -50,12 +53,12 @@ fn at_terminal() -> Terminal {
     Terminal::start(face, Seat { input, output }, Around::default(), |effect| panic!("on purpose: {effect:?}")).unwrap()
 }
 
-/// What a child has written to its terminal, and the terminal's modes before and after it.
-fn run(child: &str, keys: &str) -> (String, String, String) {
+/// What a test has written as the program at a terminal, and the terminal's modes before and after it.
+fn run(name: &str, keys: &str) -> (String, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let test = std::env::current_exe().unwrap();
     let line = format!(
-        "stty -g > before; '{}' --exact {child} --ignored --nocapture; echo \"code $?\"; stty -g > after",
+        "stty -g > before; {AT_TERMINAL}=1 '{}' --exact {name} --nocapture; echo \"code $?\"; stty -g > after",
         test.display()
     );
     let screen = folder.path().join("screen");
@@ -82,7 +85,10 @@ fn run(child: &str, keys: &str) -> (String, String, String) {
 
 #[test]
 fn a_panic_of_the_face_gives_the_terminal_back_before_it_is_told() {
-    let (screen, before, after) = run("child_whose_face_panics", "\u{4}");
+    if is_at_terminal() {
+        face_panics();
+    }
+    let (screen, before, after) = run("a_panic_of_the_face_gives_the_terminal_back_before_it_is_told", "\u{4}");
     assert!(screen.contains(&format!("code {CODE}")), "{screen}");
     assert_eq!(before, after);
     for mode in ["?2004", "?1004"] {
@@ -97,7 +103,10 @@ fn a_panic_of_the_face_gives_the_terminal_back_before_it_is_told() {
 
 #[test]
 fn a_panic_elsewhere_leaves_the_face_its_terminal_and_is_told_at_the_end() {
-    let (screen, before, after) = run("child_with_a_thread_that_panics", "");
+    if is_at_terminal() {
+        thread_panics();
+    }
+    let (screen, before, after) = run("a_panic_elsewhere_leaves_the_face_its_terminal_and_is_told_at_the_end", "");
     assert!(screen.contains(&format!("code {CODE}")), "{screen}");
     assert_eq!(before, after);
     let back = screen.find("\u{1b}[?2004l").expect("it is left");

@@ -16,7 +16,7 @@ mod tests;
 
 use super::error::Fault;
 use super::lock;
-use super::{SessionDir, reader, seal};
+use super::{SessionDir, reader, seal, unborn};
 use crate::clock::World;
 use crate::store::{StoreError, Summary};
 use piton_core::ids::{SessionId, TimeMs};
@@ -389,6 +389,8 @@ impl Look {
             }
             // Removed since, or cut off before its first commit: there is nothing to list.
             Err(StoreError::NotFound { .. }) => None,
+            // Killed between making the file and writing to it: what is empty, and has nothing beside it, never was a session.
+            Err(_) if unborn::has_run_nothing(&dir) && unborn::is_unborn(&dir) => None,
             Err(error) => Some(error),
         };
         forget(conn, &id)?;

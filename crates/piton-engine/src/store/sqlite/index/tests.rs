@@ -126,6 +126,23 @@ fn a_session_that_cannot_be_read_is_named_and_does_not_hide_the_others() {
     assert_eq!(index.find("ses_b").expect("it lies there").as_str(), "ses_b");
 }
 
+#[test]
+fn a_file_that_was_made_and_never_written_is_no_session_and_one_that_was_emptied_is_named() {
+    let data = tempfile::tempdir().expect("a folder");
+    session(data.path(), "ses_a", "/", 1);
+    let empty = data.path().join("sessions/ses_b");
+    fs::create_dir(&empty).expect("a folder");
+    for file in ["lock", "journal.db", "journal.db-wal"] {
+        fs::write(empty.join(file), "").expect("a file");
+    }
+    let index = Index::open(data.path()).expect("one session");
+    assert_eq!((ids(&index, None), index.unreadable().len()), (vec!["ses_a".to_owned()], 0));
+    // What commands wrote lies beside it: it was a session.
+    fs::create_dir(empty.join("calls")).expect("a folder");
+    let index = Index::open(data.path()).expect("one session");
+    assert!(matches!(index.unreadable(), [(id, StoreError::Damaged { .. })] if id.as_str() == "ses_b"));
+}
+
 fn opened(data: &Path, id: &str, now_ms: u64) -> Journal {
     let dir = SessionDir::new(&data.join("sessions"), &SessionId(id.to_owned()));
     Journal::open(&dir, opening(now_ms)).expect("a session").0
