@@ -1,6 +1,7 @@
 //! A face that panics: whose terminal it was, at a real one (`script` of util-linux makes it).
 
 #![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::print_stdout, reason = "what a program says at its terminal")]
 #![allow(clippy::disallowed_methods, reason = "the test runs itself at a terminal")]
 
 use piton_tui::face::Face;
